@@ -90,13 +90,6 @@ std::string claude_config(const AgentPlace& place, const std::string& home) {
   return (own_variable("CLAUDE_CONFIG_DIR").starts_with('/') ? place.state : home) + "/.claude.json";
 }
 
-const policy::AnswerFile* find_answer_file(const policy::Agent& agent, std::string_view name) {
-  const auto files = policy::answer_files();
-  const auto found =
-      std::ranges::find_if(files, [&](const policy::AnswerFile& file) { return file.agent == agent.name && file.name == name; });
-  return found == files.end() ? nullptr : &*found;
-}
-
 // By rename, so that a run that ends beside this one finds a whole file.
 bool write_answers(const std::string& path, const policy::Answers& answers) {
   MadeDirectories made;
@@ -117,8 +110,7 @@ std::vector<std::pair<std::string, std::string>> laid_answers(const LoadedPolicy
   const auto place = agent_place(loaded);
   if (!place) return laid;
   const policy::Answers answers = known_answers(place->agent->name);
-  for (const policy::AnswerFile& file : policy::answer_files()) {
-    if (file.agent != place->agent->name) continue;
+  for (const policy::AnswerFile& file : policy::answer_files(place->agent->name)) {
     const std::string path = format("{}/{}", place->state, file.name);
     const auto host = text_on_host(loaded, file.whole ? claude_config(*place, loaded.context.home) : path);
     if (!host) continue;
@@ -136,8 +128,7 @@ void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
   const std::string real = real_path(place->state);
   for (const runtime::ScratchLayer& layer : ran.scratch) {
     if (layer.path != place->state && layer.path != real) continue;
-    for (const policy::AnswerFile& file : policy::answer_files()) {
-      if (file.agent != place->agent->name) continue;
+    for (const policy::AnswerFile& file : policy::answer_files(place->agent->name)) {
       if (const auto text = read_plain_at(layer.content.get(), std::string(file.name), kMostOfAnswers))
         policy::take_answers(file, *text, place->context, answers);
     }
@@ -149,9 +140,13 @@ void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
 
 bool differs_in_answers_alone(const LoadedPolicy& loaded, std::string_view name, const std::string* before,
                               std::string_view after) {
+  const policy::Agent* const agent = policy::find_agent_of_profile(loaded.effective.policy.profile);
+  if (agent == nullptr) return false;
+  const auto files = policy::answer_files(agent->name);
+  const auto file = std::ranges::find(files, name, &policy::AnswerFile::name);
+  if (file == files.end()) return false;
   const auto place = agent_place(loaded);
-  const policy::AnswerFile* const file = place ? find_answer_file(*place->agent, name) : nullptr;
-  if (file == nullptr) return false;
+  if (!place) return false;
   if (file->whole && before == nullptr) return true;
   return policy::same_but_answers(*file, before == nullptr ? std::string_view() : std::string_view(*before), after, place->context);
 }

@@ -17,7 +17,7 @@
 namespace belljar::policy {
 namespace {
 
-// 2.1.197, 0.171, 0.61. opencode asks nothing.
+// 2.1.197, 0.171, 0.61. opencode asks nothing. Sorted by agent.
 constexpr AnswerFile kFiles[] = {
     {"claude", kClaudeConfig, true},    {"claude", "settings.json", false},       {"codex", "config.toml", false},
     {"gemini", "settings.json", false}, {"gemini", "trustedFolders.json", false},
@@ -145,22 +145,19 @@ std::optional<bool> trust_of(const AnswerFile& file, const Node& folder) {
   return std::nullopt;
 }
 
+// Whether the key may be used, as Claude Code has noted it.
+std::optional<bool> said_of_key(const Node& top, std::string_view tail) {
+  for (const bool may : {true, false}) {
+    const Node* const list = find_member(top, {"customApiKeyResponses", may ? "approved" : "rejected"});
+    if (list != nullptr && std::ranges::any_of(list->items, [&](const Node& item) { return text_of(&item) == tail; })) return may;
+  }
+  return std::nullopt;
+}
+
 void take_keys(const Node& top, const AnswerContext& context, Answers& answers) {
   const std::string tail(tail_of(context.key));
   if (tail.empty() || (answers.keys.size() >= kMostKeys && !answers.keys.contains(tail))) return;
-  for (const bool may : {false, true}) {
-    const Node* const list = find_member(top, {"customApiKeyResponses", may ? "approved" : "rejected"});
-    if (list == nullptr) continue;
-    if (std::ranges::any_of(list->items, [&](const Node& item) { return text_of(&item) == tail; })) answers.keys[tail] = may;
-  }
-}
-
-bool is_known_key(const Node& top, std::string_view tail) {
-  for (const char* name : {"approved", "rejected"}) {
-    const Node* const list = find_member(top, {"customApiKeyResponses", name});
-    if (list != nullptr && std::ranges::any_of(list->items, [&](const Node& item) { return text_of(&item) == tail; })) return true;
-  }
-  return false;
+  if (const auto may = said_of_key(top, tail)) answers.keys[tail] = *may;
 }
 
 // --- putting them in
@@ -172,7 +169,7 @@ bool add_claude_config(Node& top, const AnswerContext& context, const Answers& a
       put_member(table_at(table_at(top, "projects"), path), "hasTrustDialogAccepted", flag_node(true));
   }
   const std::string tail(tail_of(context.key));
-  if (const auto said = answers.keys.find(tail); said != answers.keys.end() && !tail.empty() && !is_known_key(top, tail)) {
+  if (const auto said = answers.keys.find(tail); said != answers.keys.end() && !tail.empty() && !said_of_key(top, tail)) {
     Node& responses = table_at(top, "customApiKeyResponses");
     for (const char* name : {"approved", "rejected"}) {
       if (find_member(responses, name) == nullptr) put_member(responses, name, Node{.kind = Node::Kind::kList});
@@ -248,7 +245,9 @@ void remove_answers(const AnswerFile& file, Node& top, const AnswerContext& cont
 
 }  // namespace
 
-std::span<const AnswerFile> answer_files() noexcept { return kFiles; }
+std::span<const AnswerFile> answer_files(std::string_view agent) noexcept {
+  return std::ranges::equal_range(kFiles, agent, {}, &AnswerFile::agent);
+}
 
 Result<Answers> parse_answers(std::string_view text) {
   const Source source{text, "answers"};

@@ -33,7 +33,8 @@ struct AnswerFile {
   std::string_view name;  // in the agent's state directory
   bool whole;             // in a layer it stands for another file, and is dropped without a word
 };
-std::span<const AnswerFile> answer_files() noexcept;
+// Those of the agent.
+std::span<const AnswerFile> answer_files(std::string_view agent) noexcept;
 
 // Claude Code reads `.config.json` of its state directory instead of ~/.claude.json where there is one, and can write it in a
 // layer.

@@ -10,10 +10,10 @@ namespace belljar::policy {
 namespace {
 
 const AnswerFile& file_of(std::string_view agent, std::string_view name) {
-  for (const AnswerFile& file : answer_files()) {
-    if (file.agent == agent && file.name == name) return file;
+  for (const AnswerFile& file : answer_files(agent)) {
+    if (file.name == name) return file;
   }
-  return answer_files().front();
+  return answer_files(agent).front();
 }
 const AnswerFile& claude() { return file_of("claude", ".config.json"); }
 const AnswerFile& theme() { return file_of("claude", "settings.json"); }
