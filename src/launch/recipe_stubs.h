@@ -6,8 +6,8 @@
 // too, leaves it, until the next sandbox that mounts on it has ended.
 //
 // Two facts of the kernel decide the rest:
-// - Removing a name takes off what is mounted on it elsewhere, without a word. A stub may go only when no sandbox has a mount on
-// it.
+// - Removing a name takes off what is mounted on it elsewhere, without a word. A stub may go only when no sandbox has a mount
+// there.
 //   So each keeper holds a shared lock on it, flock(2), and who gets it for itself alone, the last, removes it. The kernel gives
 //   the locks of a killed keeper back.
 // - Whether a name that is there is somebody's stub must be plain from the first moment. So the mark is its mode, which is given by
@@ -32,19 +32,19 @@ bool is_stub(const struct stat& facts) noexcept;
 
 // --- the child's half, between clone3 and execve
 
+constexpr int kNotHeld = 1;
 // Has the keeper make the stub `name` in the directory `parent`, or share it where it is one already. It may be a mount point for
 // `context` afterwards, which holds_stub() tells by its facts.
 // 0: held. kNotHeld: it cannot be held, and will not be removed under us either. -EBUSY and other negative errno: neither is sure.
-constexpr int kNotHeld = 1;
-int hold_stub(RecipeContext& context, int parent, const char* name,
-              bool directory) noexcept;  // `parent` is the keeper's, too, then
+// `parent` is the keeper's, too, then.
+int hold_stub(RecipeContext& context, int parent, const char* name, bool directory) noexcept;
 bool holds_stub(const RecipeContext& context, const struct stat& facts) noexcept;
 
 // --- the front's half
 
 struct StubSandbox {
-  int pid_1 =
-      -1;  // pidfd of the process with which the sandbox ends; -1: it ends with its mounts, of which the child's watch tells
+  // pidfd of the process with which the sandbox ends; -1: it ends with its mounts, of which the child's watch tells
+  int pid_1 = -1;
   int users = -1;  // pidfd of a process in the user namespace in which the stubs are to be made; -1: ours will do
   bool switch_ids = false;
   uid_t uid = 0;

@@ -105,6 +105,11 @@ bool may_be_stub(const RecipeContext& context, const RecipeOp& op, int place, st
   return mounts(op) && context.stubs >= 0 && ::fstat(place, &facts) == 0 && on_host(context, facts);
 }
 
+// Somebody's stub, ours or another sandbox's; `facts` are its own then.
+bool is_stub_at(const RecipeContext& context, const RecipeOp& op, int place, struct stat& facts) noexcept {
+  return may_be_stub(context, op, place, facts) && is_stub(facts);
+}
+
 // Where something of the host is shown for writing the name is rather wanted than held, and stays with the directories above:
 // bubblewrap's callers may count on it, as its tests do.
 bool name_stays(const RecipeOp& op) noexcept { return op.kind == Kind::kBind && !op.read_only; }
@@ -145,28 +150,37 @@ int make_stub(RecipeContext& context, const RecipeOp& op, int parent, const char
 // 0: a mount can lie on `place`, which is the last component of `path`. 1: it was a stub of somebody's, and may be another now.
 int share_stub(RecipeContext& context, const RecipeOp& op, int place, int parent, const char* name) noexcept {
   struct stat facts{};
-  if (!may_be_stub(context, op, place, facts) || !is_stub(facts) || holds_stub(context, facts)) return 0;
+  if (!is_stub_at(context, op, place, facts) || holds_stub(context, facts)) return 0;
   const int status = hold_in(context, parent, name, S_ISDIR(facts.st_mode));
   return status == kNotHeld ? 0 : status < 0 ? status : 1;
 }
 
-// A component of a path: opened, made where it is missing, and shared where it is a stub. O_PATH.
-int open_folder(RecipeContext& context, const RecipeOp& op, int parent, const char* path, const char* name, mode_t mode) noexcept {
+// `path`, whose last component is `name` in `parent`: opened (O_PATH), made where it is missing, and shared where it is a stub.
+// `mode`: of a directory.
+int open_or_make(RecipeContext& context, const RecipeOp& op, int parent, const char* path, const char* name, bool directory,
+                 mode_t mode) noexcept {
+  const std::uint64_t how = directory ? O_PATH | O_DIRECTORY : O_PATH;
   constexpr int kTries = 16;  // it may go as often as somebody's sandbox ends
   for (int i = 0; i < kTries; ++i) {
-    const int folder = open_inside(context.root, path, O_PATH | O_DIRECTORY);
-    if (folder >= 0) {
-      const int status = share_stub(context, op, folder, parent, name);
-      if (status == 0) return folder;
-      ::close(folder);
+    const int there = open_inside(context.root, path, how);
+    if (there >= 0) {
+      const int status = share_stub(context, op, there, parent, name);
+      if (status == 0) return there;
+      ::close(there);
       if (status < 0) return status;
       continue;
     }
-    if (folder != -ENOENT) return folder;
-    const int status = make_stub(context, op, parent, name, true);
+    if (there != -ENOENT) return there;
+    const int status = make_stub(context, op, parent, name, directory);
     if (status < 0) return status;
-    if (status == kNotHeld && ::mkdirat(parent, name, mode) < 0 && errno != EEXIST) return -errno;
-    if (status == kNotHeld) return open_inside(context.root, path, O_PATH | O_DIRECTORY);
+    if (status != kNotHeld) continue;
+    if (directory) {
+      if (::mkdirat(parent, name, mode) < 0 && errno != EEXIST) return -errno;
+    } else {
+      const Held made(open_inside(context.root, path, O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
+      if (!made.valid()) return made.get();
+    }
+    return open_inside(context.root, path, how);
   }
   return -EBUSY;
 }
@@ -187,7 +201,7 @@ int open_parent(RecipeContext& context, const RecipeOp& op, const char*& last) n
   part[start] = '\0';
   int parent = open_inside(root, part, O_PATH | O_DIRECTORY);
   struct stat facts{};
-  const bool stub = parent >= 0 && may_be_stub(context, op, parent, facts) && is_stub(facts);
+  const bool stub = parent >= 0 && is_stub_at(context, op, parent, facts);
   if (parent != -ENOENT && !stub) return parent;
   if (parent >= 0) ::close(parent);
   // From the top: each directory is opened as the sandbox would, and made in the one before.
@@ -199,7 +213,7 @@ int open_parent(RecipeContext& context, const RecipeOp& op, const char*& last) n
     if (next == i) break;
     std::memcpy(part, path.data(), next);
     part[next] = '\0';
-    const int folder = open_folder(context, op, parent, part, part + i, parent_mode(op));
+    const int folder = open_or_make(context, op, parent, part, part + i, true, parent_mode(op));
     ::close(parent);
     parent = folder;
     i = next;
@@ -262,8 +276,7 @@ int cover_stub(RecipeContext& context, const RecipeOp& op, int place, bool direc
 // `there` is held, if it is a stub. Takes it.
 int mount_point(RecipeContext& context, const RecipeOp& op, int there, bool directory) noexcept {
   struct stat facts{};
-  if (!context.ends_with_mounts || !may_be_stub(context, op, there, facts) || !is_stub(facts) || !holds_stub(context, facts))
-    return there;
+  if (!context.ends_with_mounts || !is_stub_at(context, op, there, facts) || !holds_stub(context, facts)) return there;
   const Held place(there);
   const int covered = cover_stub(context, op, place.get(), directory);
   return covered < 0 ? failed(context, At::kBind, covered) : covered;
@@ -273,7 +286,7 @@ int mount_point(RecipeContext& context, const RecipeOp& op, int there, bool dire
 int ensure_directory(RecipeContext& context, const RecipeOp& op, mode_t mode) noexcept {
   int there = open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY);
   struct stat facts{};
-  if (there >= 0 && !(may_be_stub(context, op, there, facts) && is_stub(facts))) return there;
+  if (there >= 0 && !is_stub_at(context, op, there, facts)) return there;
   if (there >= 0) ::close(there);
   else if (there != -ENOENT) return failed(context, At::kDirectory, there);
   const char* last = nullptr;
@@ -281,44 +294,22 @@ int ensure_directory(RecipeContext& context, const RecipeOp& op, mode_t mode) no
   if (!parent.valid()) return failed(context, At::kParents, parent.get());
   char name[NAME_MAX + 1];
   if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
-  there = open_folder(context, op, parent.get(), op.dest.c_str(), name, mode);
+  there = open_or_make(context, op, parent.get(), op.dest.c_str(), name, true, mode);
   return there < 0 ? failed(context, At::kDirectory, there) : mount_point(context, op, there, true);
-}
-
-// The same for a file, which is not missing when it returns.
-int open_file(RecipeContext& context, const RecipeOp& op, int parent, const char* name) noexcept {
-  constexpr int kTries = 16;
-  for (int i = 0; i < kTries; ++i) {
-    const int there = open_inside(context.root, op.dest.c_str(), O_PATH);
-    if (there >= 0) {
-      const int status = share_stub(context, op, there, parent, name);
-      if (status == 0) return there;
-      ::close(there);
-      if (status < 0) return status;
-      continue;
-    }
-    if (there != -ENOENT) return there;
-    const int status = make_stub(context, op, parent, name, false);
-    if (status < 0) return status;
-    if (status != kNotHeld) continue;
-    const Held made(open_inside(context.root, op.dest.c_str(), O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
-    return made.valid() ? open_inside(context.root, op.dest.c_str(), O_PATH) : made.get();
-  }
-  return -EBUSY;
 }
 
 // A mount point for anything else.
 int ensure_file(RecipeContext& context, const RecipeOp& op) noexcept {
   int there = open_inside(context.root, op.dest.c_str(), O_PATH);
   struct stat facts{};
-  if (there == -ENOENT || (there >= 0 && may_be_stub(context, op, there, facts) && is_stub(facts))) {
+  if (there == -ENOENT || (there >= 0 && is_stub_at(context, op, there, facts))) {
     if (there >= 0) ::close(there);
     const char* last = nullptr;
     const Held parent(open_parent(context, op, last));
     if (!parent.valid()) return failed(context, At::kParents, parent.get());
     char name[NAME_MAX + 1];
     if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
-    there = open_file(context, op, parent.get(), name);
+    there = open_or_make(context, op, parent.get(), op.dest.c_str(), name, false, 0);
   }
   if (there < 0) return failed(context, At::kFile, there);
   if (::fstat(there, &facts) == 0 && S_ISDIR(facts.st_mode)) {
