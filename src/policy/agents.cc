@@ -162,8 +162,9 @@ const Agent* find_agent_of_program(std::string_view file) noexcept {
 }
 
 bool is_private_to_run(const Agent& agent, std::string_view path) noexcept {
-  // Of Codex's skills those that it brings along.
+  // What it brings along: Codex's own skills; the notes of Claude's built-in plug-ins (2.1.332 writes them at each start).
   if (agent.name == "codex" && is_within(path, "/skills/.system")) return true;
+  if (agent.name == "claude" && path.starts_with("/plugins/store/cc-plugin-") && path.find("_builtin-") != path.npos) return true;
   while (path.starts_with('/')) path.remove_prefix(1);
   const std::string_view top = path.substr(0, path.find('/'));
   return std::ranges::any_of(kRunFiles,

@@ -16,6 +16,7 @@ path, the key that came, and the last prompt.
 """
 import argparse
 import http.server
+import itertools
 import json
 import os
 import re
@@ -63,6 +64,13 @@ def arguments_for(name, schema, command):
 class Wire:
     """One request: `tools` {name: schema}, `prompt` the last words of the user, `result` what a tool said after them, or None."""
     tools, prompt, result, stream = {}, '', None, True
+    numbers = itertools.count(1)
+
+    def name(self, kind):
+        """A name of this answer's own: the agents take two that are named alike for one."""
+        if not hasattr(self, 'number'):
+            self.number = next(Wire.numbers)
+        return '%s_%d' % (kind, self.number)
 
     def call(self):
         """(name, arguments) that the prompt asks for, or None."""
@@ -78,6 +86,8 @@ class Wire:
             for name in self.tools:
                 if name.endswith(found[1]):
                     return name, json.loads(found[2])
+            if 'ToolSearch' in self.tools:  # Claude Code describes a server's tools only when it is asked for them
+                return 'ToolSearch', {'query': found[1], 'max_results': 5}
         return None
 
     def words(self):
@@ -97,19 +107,20 @@ class Anthropic(Wire):
                 continue
             results = [p for p in content if isinstance(p, dict) and p.get('type') == 'tool_result'] if isinstance(content, list) else []
             if results:
-                self.result = text_of(results[-1].get('content'))
+                found_tools = any(p.get('type') == 'tool_reference' for p in results[-1].get('content') or [] if isinstance(p, dict))
+                self.result = None if found_tools else text_of(results[-1].get('content'))
             else:
-                text = text_of(content)
-                # What the agent itself says in between, as the user.
-                if '[[' in text or not text.lstrip().startswith('<system-reminder>'):
+                # Without what the agent itself says as the user, in between or before the user's words.
+                text = re.sub(r'<system-reminder>.*?</system-reminder>', '', text_of(content), flags=re.S).strip()
+                if text:
                     self.prompt, self.result = text, None
 
     def events(self, words, call):
-        yield 'message_start', {'message': {'id': 'msg_1', 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [],
+        yield 'message_start', {'message': {'id': self.name('msg'), 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [],
                                             'stop_reason': None, 'stop_sequence': None,
                                             'usage': {'input_tokens': 10, 'output_tokens': 1}}}
         if call:
-            yield 'content_block_start', {'index': 0, 'content_block': {'type': 'tool_use', 'id': 'toolu_1', 'name': call[0], 'input': {}}}
+            yield 'content_block_start', {'index': 0, 'content_block': {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': {}}}
             for piece in halves(json.dumps(call[1])):
                 yield 'content_block_delta', {'index': 0, 'delta': {'type': 'input_json_delta', 'partial_json': piece}}
         else:
@@ -122,8 +133,8 @@ class Anthropic(Wire):
         yield 'message_stop', {}
 
     def whole(self, words, call):
-        block = {'type': 'tool_use', 'id': 'toolu_1', 'name': call[0], 'input': call[1]} if call else {'type': 'text', 'text': words}
-        return {'id': 'msg_1', 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [block],
+        block = {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': call[1]} if call else {'type': 'text', 'text': words}
+        return {'id': self.name('msg'), 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [block],
                 'stop_reason': 'tool_use' if call else 'end_turn', 'stop_sequence': None, 'usage': {'input_tokens': 10, 'output_tokens': 5}}
 
 
@@ -159,14 +170,14 @@ class Responses(Wire):
 
     def item(self, call):
         if self.scripted is None:
-            return {'type': 'function_call', 'id': 'fc_1', 'call_id': 'call_1', 'name': call[0], 'arguments': json.dumps(call[1])}
+            return {'type': 'function_call', 'id': self.name('fc'), 'call_id': self.name('call'), 'name': call[0], 'arguments': json.dumps(call[1])}
         script = ('const tool = ALL_TOOLS.find((each) => each.name.endsWith(%s));\n'
                   'text(await tools[tool.name](%s));' % (json.dumps(call[0]), json.dumps(call[1])))
-        item = {'type': 'custom_tool_call', 'id': 'ctc_1', 'call_id': 'call_1', 'name': 'exec', 'input': script}
+        item = {'type': 'custom_tool_call', 'id': self.name('ctc'), 'call_id': self.name('call'), 'name': 'exec', 'input': script}
         return dict(item, namespace=self.scripted) if self.scripted else item
 
     def events(self, words, call):
-        yield 'response.created', {'response': {'id': 'resp_1', 'object': 'response', 'status': 'in_progress', 'output': []}}
+        yield 'response.created', {'response': {'id': self.name('resp'), 'object': 'response', 'status': 'in_progress', 'output': []}}
         if call:
             item = self.item(call)
             kind, part = ('function_call_arguments', 'arguments') if self.scripted is None else ('custom_tool_call_input', 'input')
@@ -174,17 +185,17 @@ class Responses(Wire):
             for piece in halves(item[part]):
                 yield 'response.%s.delta' % kind, {'item_id': item['id'], 'output_index': 0, 'delta': piece}
         else:
-            added = {'type': 'message', 'id': 'msg_1', 'role': 'assistant', 'status': 'in_progress', 'content': []}
+            added = {'type': 'message', 'id': self.name('msg'), 'role': 'assistant', 'status': 'in_progress', 'content': []}
             yield 'response.output_item.added', {'output_index': 0, 'item': added}
             whole = ''
             for piece in words:
                 whole += piece
-                yield 'response.output_text.delta', {'item_id': 'msg_1', 'output_index': 0, 'content_index': 0, 'delta': piece}
+                yield 'response.output_text.delta', {'item_id': self.name('msg'), 'output_index': 0, 'content_index': 0, 'delta': piece}
             part = {'type': 'output_text', 'text': whole, 'annotations': []}
             item = dict(added, status='completed', content=[part])
         yield 'response.output_item.done', {'output_index': 0, 'item': item}
         yield 'response.completed', {'response': {
-            'id': 'resp_1', 'object': 'response', 'status': 'completed', 'output': [item],
+            'id': self.name('resp'), 'object': 'response', 'status': 'completed', 'output': [item],
             'usage': {'input_tokens': 10, 'input_tokens_details': {'cached_tokens': 0}, 'output_tokens': 5,
                       'output_tokens_details': {'reasoning_tokens': 0}, 'total_tokens': 15}}}
 
@@ -212,7 +223,7 @@ class Chat(Wire):
         yield self.chunk({'role': 'assistant', 'content': ''})
         if call:
             first, second = halves(json.dumps(call[1]))
-            yield self.chunk({'tool_calls': [{'index': 0, 'id': 'call_1', 'type': 'function',
+            yield self.chunk({'tool_calls': [{'index': 0, 'id': self.name('call'), 'type': 'function',
                                               'function': {'name': call[0], 'arguments': first}}]})
             yield self.chunk({'tool_calls': [{'index': 0, 'function': {'arguments': second}}]})
         else:
@@ -226,7 +237,7 @@ class Chat(Wire):
         message = {'role': 'assistant', 'content': words}
         if call:
             message = {'role': 'assistant', 'content': None, 'tool_calls': [
-                {'id': 'call_1', 'type': 'function', 'function': {'name': call[0], 'arguments': json.dumps(call[1])}}]}
+                {'id': self.name('call'), 'type': 'function', 'function': {'name': call[0], 'arguments': json.dumps(call[1])}}]}
         return {'id': 'c1', 'object': 'chat.completion', 'created': 1, 'model': self.model,
                 'choices': [{'index': 0, 'message': message, 'finish_reason': 'tool_calls' if call else 'stop'}],
                 'usage': {'prompt_tokens': 10, 'completion_tokens': 5, 'total_tokens': 15}}

@@ -119,9 +119,10 @@ class AgentsPages : public AgentByName {
 INSTANTIATE_TEST_SUITE_P(Npm, AgentsPages, testing::ValuesIn(kAgents), [](const auto& each) { return each.param.name; });
 
 TEST_P(AgentsPages, EveryCommandDoesWhatThePageSays) {
-  std::string script =
-      "exec </dev/null; git init -q .; mkdir -p ~/project; echo 'echo {} >~/.claude/settings.json' >~/project/change; PATH=" +
-      std::string(kBelljar).substr(0, std::string(kBelljar).rfind('/')) + ":$PATH\n";
+  const std::string setting = "{\"model\":\"m\"}\n";
+  home_.write("project/change", "echo '" + setting.substr(0, setting.size() - 1) + "' >~/.claude/settings.json\n");
+  const std::string bin = std::string(kBelljar).substr(0, std::string(kBelljar).rfind('/'));
+  std::string script = "exec </dev/null; git init -q .; PATH=" + bin + ":$PATH\n";
   script += "python3 -B " + std::string(kSourceDir) + "/tests/agents/model.py --port 8080 >served & model=$!\n";
   script += "while [ ! -s served ]; do read -r _ 2>/dev/null <served; done\n";
   int count = 0;
@@ -142,7 +143,7 @@ TEST_P(AgentsPages, EveryCommandDoesWhatThePageSays) {
   for (int each = 1; each <= count; ++each)
     EXPECT_TRUE(says(outcome, "[[0 of " + std::to_string(each) + "]]")) << each << outcome << script;
   if (is(kClaude)) {
-    EXPECT_EQ(read_file(home_ / ".claude/settings.json"), "{}\n");
+    EXPECT_EQ(read_file(home_ / ".claude/settings.json"), setting);
   }
 }
 

@@ -99,6 +99,9 @@ TEST(Agents, WhatOnlyServesARunIsKnown) {
   EXPECT_TRUE(is_private_to_run(claude, "/shell-snapshots/x.sh"));
   EXPECT_FALSE(is_private_to_run(claude, "/settings.json"));
   EXPECT_FALSE(is_private_to_run(claude, "/skills/shell-snapshots"));
+  EXPECT_TRUE(is_private_to_run(claude, "/plugins/store/cc-plugin-agents-md_builtin-0123.json"));
+  EXPECT_FALSE(is_private_to_run(claude, "/plugins/store/mine-0123.json"));
+  EXPECT_FALSE(is_private_to_run(claude, "/plugins/installed_plugins.json"));
   const Agent& codex = *find_agent_of_profile("agent-codex");
   EXPECT_TRUE(is_private_to_run(codex, "/state_5.sqlite-wal"));
   EXPECT_TRUE(is_private_to_run(codex, "/skills/.system/x/SKILL.md"));
