@@ -200,8 +200,9 @@ class Agent:
 class Claude(Agent):
     name = 'claude'
     variables = {'ANTHROPIC_BASE_URL': 'http://127.0.0.1:%(port)d', 'ANTHROPIC_AUTH_TOKEN': 'token', 'DISABLE_AUTOUPDATER': '1'}
+    arguments = ['--permission-mode', 'default']
     questions = ['Choose the text style', 'Press Enter to continue', 'Yes, I trust this folder']
-    ready, stopped, approve = 'for shortcuts', 'Interrupted', 'Do you want to proceed'
+    ready, stopped, approve = 'for shortcuts|manual mode on', 'Interrupted', 'Do you want to proceed'
 
 
 class ClaudeWithKey(Claude):
@@ -270,21 +271,23 @@ class Place:
     def __init__(self, suite, agent):
         self.suite, self.agent = suite, agent
         self.home = tempfile.mkdtemp(prefix='belljar-screen-', dir='/var/tmp')
-        self.terminals = []
+        self.terminals, self.fresh = [], True
         self.work = self.home + '/work'
         os.mkdir(self.work)
         agent.prepare(self.home, suite.port)
 
     def environment(self, **more):
-        own = {'HOME': self.home, 'PATH': self.suite.bin + ':/usr/local/bin:/usr/bin:/bin', 'TERM': 'xterm-256color', 'LANG': 'C.UTF-8',
+        # Of root's jar, too: what was answered in another home is no answer here.
+        own = {'HOME': self.home, 'XDG_STATE_HOME': self.home + '/.local/state',
+               'PATH': self.suite.bin + ':/usr/local/bin:/usr/bin:/bin', 'TERM': 'xterm-256color', 'LANG': 'C.UTF-8',
                'COLORTERM': 'truecolor', 'VTE_VERSION': '7600', 'SHELL': '/bin/bash', 'USER': os.environ.get('USER', 'user')}
         return dict(own, **self.agent.environment(self.suite.port), **more)
 
     def words(self, inside, arguments=()):
         name = self.agent.name.split('-')[0]
         if not inside:
-            return [name] + self.agent.bare_arguments + list(arguments)
-        return self.suite.run + ['--host-port', str(self.suite.port), '--', name] + list(arguments)
+            return [name] + self.agent.bare_arguments + self.agent.arguments + list(arguments)
+        return self.suite.run + ['--host-port', str(self.suite.port), '--', name] + self.agent.arguments + list(arguments)
 
     def open(self, words, **more):
         self.terminals.append(Terminal(words, self.work, self.environment(**more)))
@@ -296,8 +299,13 @@ class Place:
     def start_answered(self, inside):
         """Up to where it takes a prompt."""
         terminal = self.start(inside)
-        answer(terminal, self.agent)
+        self.answer(terminal)
         return terminal
+
+    def answer(self, terminal):
+        """Yes, to whatever it asks, and in a fresh home it asks everything; returns what it asked."""
+        fresh, self.fresh = self.fresh, False
+        return answer(terminal, self.agent, fresh)
 
     def close(self):
         for terminal in self.terminals:
@@ -307,20 +315,26 @@ class Place:
         shutil.rmtree(self.home, ignore_errors=True)
 
 
-def answer(terminal, agent, questions=None):
-    """Enter, to whatever it asks; returns what it asked."""
+def answer(terminal, agent, all_are_asked):
     asked = []
-    left = list(agent.questions if questions is None else questions)
+    left = list(agent.questions)
     while True:
-        terminal.wants('|'.join(left + [agent.ready]))
+        # Some show where a prompt will be, and ask then.
+        terminal.wants('|'.join(left if all_are_asked and left else left + [agent.ready]))
         if left and not any(re.search(each, terminal.text()) for each in left):
-            terminal.settle()  # some show where a prompt will be first, and ask then
+            terminal.settle()
         now = next((each for each in left if re.search(each, terminal.text())), None)
         if now is None:
             return asked
-        for key in agent.yes:
+        terminal.settle()
+        for _ in range(3):  # which answer is offered first has changed
+            if not re.search('Yes', now) or re.search('\u276f ' + now, terminal.text()):
+                break
+            terminal.type('\x1b[B')
             terminal.settle()
+        for key in agent.yes:
             terminal.type(key)
+            terminal.settle()
         if now not in asked:
             asked.append(now)
         terminal.wants(lambda: not re.search(now, terminal.text()), 'asks on: ' + now)
@@ -356,7 +370,7 @@ def case_first(place, inside):
     agent = place.agent
     for turn in range(2):
         terminal = place.start(inside)
-        asked = answer(terminal, agent)
+        asked = place.answer(terminal)
         must(asked == (agent.questions if turn == 0 else []), 'asked at start %d: %s' % (turn + 1, asked))
         prompt(terminal, 'hello there')
         terminal.wants(agent.hello)
@@ -365,8 +379,7 @@ def case_first(place, inside):
         terminal.close()
     if inside and agent.questions:
         terminal = place.start(False)
-        asked = answer(terminal, agent)
-        must(asked, 'answered inside, and not asked bare')
+        terminal.wants('|'.join(agent.questions), 'answered inside, and not asked bare:')
         terminal.close()
 
 
@@ -504,6 +517,8 @@ def case_looks(place, inside):
     for what, bare, jar in zip(('modes', 'queries', 'title', 'colours', 'links'), *seen):
         if what == 'colours':  # of what is shown for a time only
             must(len(bare & jar) >= 0.6 * len(bare), 'colours: bare %s, inside %s' % (bare, jar))
+        elif what == 'queries':  # Claude asks for two modes at some starts, bare as well
+            must(bare <= jar or jar <= bare, 'queries: bare %s, inside %s' % (bare, jar))
         else:
             must(bare == jar, '%s: bare %s, inside %s' % (what, bare, jar))
 
@@ -511,7 +526,7 @@ def case_looks(place, inside):
 def case_links(place, inside):
     """A program that knows the terminal by its variables writes links (OSC 8)."""
     terminal = place.start(inside, ['--allowedTools', 'Bash'])
-    answer(terminal, place.agent)
+    place.answer(terminal)
     prompt(terminal, '[[sh echo https://example.com/a]]')
     terminal.wants(lambda: b'https://example.com/a' in terminal.links, 'no link')
 
