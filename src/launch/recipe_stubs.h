@@ -6,10 +6,9 @@
 // too, leaves it, until the next sandbox that mounts on it has ended.
 //
 // Two facts of the kernel decide the rest:
-// - Removing a name takes off what is mounted on it elsewhere, without a word. A stub may go only when no sandbox has a mount
-// there.
-//   So each keeper holds a shared lock on it, flock(2), and who gets it for itself alone, the last, removes it. The kernel gives
-//   the locks of a killed keeper back.
+// - Removing a name takes off what is mounted on it elsewhere, without a word. A stub may go only when no sandbox has a mount on
+//   it. So each keeper holds a shared lock on it, flock(2), and who gets it for itself alone, the last, removes it. The kernel
+//   gives the locks of a killed keeper back.
 // - Whether a name that is there is somebody's stub must be plain from the first moment. So the mark is its mode, which is given by
 //   the call that makes it, and which nobody uses for anything else. Where a file system or a default ACL gives another mode, or
 //   there are no locks, nothing is marked, and the name stays as it would with bubblewrap.

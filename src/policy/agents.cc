@@ -43,8 +43,9 @@ constexpr Move kMoves[] = {
     {"agent-opencode", "XDG_CACHE_HOME", "~/.cache/opencode", "/opencode"},
 };
 
-// Patterns of names at the top of the state: what is sourced by later commands of the session, sockets, locks, process ids,
-// databases that are filled again, telemetry, caches. As the programs make them: 2.1.197, 0.171, 0.61, 1.18.33.
+// Patterns of paths in the state, each with all below it: what is sourced by later commands of the session, sockets, locks, process
+// ids, databases that are filled again, telemetry, caches, what the program brings along. As the programs make them: 2.1.332,
+// 0.171, 0.61, 1.18.33.
 struct RunFiles {
   std::string_view agent, pattern;
 };
@@ -67,6 +68,7 @@ constexpr RunFiles kRunFiles[] = {
     {"claude", "*.lock"},
     {"claude", "daemon*"},
     {"claude", "jobs"},
+    {"claude", "plugins/store/cc-plugin-*_builtin-*"},
     {"codex", "log"},
     {"codex", "tmp"},
     {"codex", ".tmp"},
@@ -82,6 +84,7 @@ constexpr RunFiles kRunFiles[] = {
     {"codex", "tui-thread-*"},
     {"codex", "app-server*"},
     {"codex", "vendor_imports"},
+    {"codex", "skills/.system"},
     {"gemini", "tmp"},
     {"gemini", "history"},
     {"gemini", "*_id"},
@@ -162,13 +165,8 @@ const Agent* find_agent_of_program(std::string_view file) noexcept {
 }
 
 bool is_private_to_run(const Agent& agent, std::string_view path) noexcept {
-  // What it brings along: Codex's own skills; the notes of Claude's built-in plug-ins (2.1.332 writes them at each start).
-  if (agent.name == "codex" && is_within(path, "/skills/.system")) return true;
-  if (agent.name == "claude" && path.starts_with("/plugins/store/cc-plugin-") && path.find("_builtin-") != path.npos) return true;
-  while (path.starts_with('/')) path.remove_prefix(1);
-  const std::string_view top = path.substr(0, path.find('/'));
   return std::ranges::any_of(kRunFiles,
-                             [&](const RunFiles& files) { return files.agent == agent.name && name_match(files.pattern, top); });
+                             [&](const RunFiles& files) { return files.agent == agent.name && glob_covers(files.pattern, path); });
 }
 
 std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std::string> arguments) {

@@ -107,8 +107,9 @@ class Anthropic(Wire):
                 continue
             results = [p for p in content if isinstance(p, dict) and p.get('type') == 'tool_result'] if isinstance(content, list) else []
             if results:
-                found_tools = any(p.get('type') == 'tool_reference' for p in results[-1].get('content') or [] if isinstance(p, dict))
-                self.result = None if found_tools else text_of(results[-1].get('content'))
+                said = results[-1].get('content')
+                is_search = isinstance(said, list) and any(part.get('type') == 'tool_reference' for part in said)
+                self.result = None if is_search else text_of(said)
             else:
                 # Without what the agent itself says as the user, in between or before the user's words.
                 text = re.sub(r'<system-reminder>.*?</system-reminder>', '', text_of(content), flags=re.S).strip()
@@ -116,11 +117,12 @@ class Anthropic(Wire):
                     self.prompt, self.result = text, None
 
     def events(self, words, call):
-        yield 'message_start', {'message': {'id': self.name('msg'), 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [],
-                                            'stop_reason': None, 'stop_sequence': None,
+        yield 'message_start', {'message': {'id': self.name('msg'), 'type': 'message', 'role': 'assistant', 'model': self.model,
+                                            'content': [], 'stop_reason': None, 'stop_sequence': None,
                                             'usage': {'input_tokens': 10, 'output_tokens': 1}}}
         if call:
-            yield 'content_block_start', {'index': 0, 'content_block': {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': {}}}
+            block = {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': {}}
+            yield 'content_block_start', {'index': 0, 'content_block': block}
             for piece in halves(json.dumps(call[1])):
                 yield 'content_block_delta', {'index': 0, 'delta': {'type': 'input_json_delta', 'partial_json': piece}}
         else:
@@ -133,7 +135,9 @@ class Anthropic(Wire):
         yield 'message_stop', {}
 
     def whole(self, words, call):
-        block = {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': call[1]} if call else {'type': 'text', 'text': words}
+        block = {'type': 'text', 'text': words}
+        if call:
+            block = {'type': 'tool_use', 'id': self.name('toolu'), 'name': call[0], 'input': call[1]}
         return {'id': self.name('msg'), 'type': 'message', 'role': 'assistant', 'model': self.model, 'content': [block],
                 'stop_reason': 'tool_use' if call else 'end_turn', 'stop_sequence': None, 'usage': {'input_tokens': 10, 'output_tokens': 5}}
 
@@ -170,7 +174,8 @@ class Responses(Wire):
 
     def item(self, call):
         if self.scripted is None:
-            return {'type': 'function_call', 'id': self.name('fc'), 'call_id': self.name('call'), 'name': call[0], 'arguments': json.dumps(call[1])}
+            return {'type': 'function_call', 'id': self.name('fc'), 'call_id': self.name('call'), 'name': call[0],
+                    'arguments': json.dumps(call[1])}
         script = ('const tool = ALL_TOOLS.find((each) => each.name.endsWith(%s));\n'
                   'text(await tools[tool.name](%s));' % (json.dumps(call[0]), json.dumps(call[1])))
         item = {'type': 'custom_tool_call', 'id': self.name('ctc'), 'call_id': self.name('call'), 'name': 'exec', 'input': script}

@@ -119,8 +119,8 @@ class AgentsPages : public AgentByName {
 INSTANTIATE_TEST_SUITE_P(Npm, AgentsPages, testing::ValuesIn(kAgents), [](const auto& each) { return each.param.name; });
 
 TEST_P(AgentsPages, EveryCommandDoesWhatThePageSays) {
-  const std::string setting = "{\"model\":\"m\"}\n";
-  home_.write("project/change", "echo '" + setting.substr(0, setting.size() - 1) + "' >~/.claude/settings.json\n");
+  const std::string setting = R"({"model":"m"})";
+  home_.write("project/change", "printf %s '" + setting + "' >~/.claude/settings.json\n");
   const std::string bin = std::string(kBelljar).substr(0, std::string(kBelljar).rfind('/'));
   std::string script = "exec </dev/null; git init -q .; PATH=" + bin + ":$PATH\n";
   script += "python3 -B " + std::string(kSourceDir) + "/tests/agents/model.py --port 8080 >served & model=$!\n";
