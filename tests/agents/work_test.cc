@@ -6,6 +6,7 @@
 #include <map>
 #include <string>
 
+#include "support/identity.h"
 #include "support_agents.h"
 
 namespace belljar::test {
@@ -139,6 +140,8 @@ TEST_P(AgentAtWork, ItsOwnSandboxIsOffAndThatIsSaid) {
 // The other way that docs/agents names: both hold.
 TEST_P(AgentAtWork, ItsOwnSandboxOnInsideThisOne) {
   if (is(kGemini) || is(kOpencode)) return;
+  BELLJAR_NEEDS(program("bwrap"));  // the one that Codex brings does not work inside (docs/agents/codex.md)
+  if (is(kClaude)) BELLJAR_NEEDS(program("socat"));
   home_.write(".claude/settings.json", R"({"sandbox":{"enabled":true,"failIfUnavailable":true,"enableWeakerNestedSandbox":true}})");
   Words words = ask("[[sh echo made > made.txt; cat made.txt]]");
   if (is(kCodex)) words.insert(words.begin() + 2, {"--sandbox", "workspace-write"});
