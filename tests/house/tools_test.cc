@@ -1,6 +1,9 @@
 // The law of the house must be able to say no. Each check runs on a small tree of its own.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -170,6 +173,60 @@ TEST_F(TestReport, WhatIsForOneIdentityRunsSomewhere) {
   const Outcome nowhere = report({root, "user=" + results("b.xml", {{"A.C", ""}})});
   EXPECT_EQ(nowhere.exit_code, 1);
   EXPECT_NE(nowhere.out.find("A.B: only as an ordinary user (and it ran nowhere else)"), std::string::npos) << nowhere;
+}
+
+class CheckFeatures : public testing::Test {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(program("python3"));
+    std::filesystem::create_directory(dir_ / "tools");
+    std::filesystem::copy(kTools + "check-features", dir_ / "tools/check-features");
+    std::filesystem::create_symlink(std::string(kSourceDir) + "/tests", dir_ / "tests");
+  }
+  // What the check says once `line` stands for F-000-05.
+  Outcome with(const std::string& line, const std::vector<std::string>& results = {}) const {
+    std::string text = read(std::string(kSourceDir) + "/docs/features.tsv");
+    const std::size_t begin = text.find("\nF-000-05\t") + 1;
+    text.replace(begin, text.find('\n', begin) - begin, line);
+    dir_.write("docs/features.tsv", text);
+    std::vector<std::string> words = {dir_ / "tools/check-features", "--fix"};
+    words.insert(words.end(), results.begin(), results.end());
+    return run(words);
+  }
+  static std::string read(const std::string& name) {
+    std::ifstream file(name);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  const TempDir dir_;
+};
+
+TEST_F(CheckFeatures, EachRowIsThereOnceAndNamesATestThatExists) {
+  EXPECT_EQ(with("F-000-05\twork\tit works\t`CheckFeatures.*`").exit_code, 0);
+  EXPECT_NE(read(dir_ / "docs/FEATURES.md").find("| F-000-05 | it works | work | `CheckFeatures.*` |\n"), std::string::npos);
+  for (const auto& [line, fault] : std::vector<std::pair<std::string, std::string>>{
+           {"", "F-000-05: 0 lines"},
+           {"F-000-05\twork\tx\t`CheckFeatures.*`\nF-000-05\tclaim\tx\ty", "F-000-05: 2 lines"},
+           {"F-000-05\twork\tx\tthe code", "F-000-05: works, and names no test"},
+           {"F-000-05\twork\tx\t`CheckFeatures.Nope`", "F-000-05: no test is called CheckFeatures.Nope"},
+           {"F-000-05\twork\tx\tconformance: *nope*", "F-000-05: no conformance row is called nope"},
+           {"F-000-05\tdone\tx\ty", "F-000-05: not ID, state, feature and proof"}}) {
+    const Outcome outcome = with(line);
+    EXPECT_EQ(outcome.exit_code, 1) << line;
+    EXPECT_EQ(outcome.err, "check-features: " + fault + "\n") << line;
+  }
+}
+
+TEST_F(CheckFeatures, ATestThatIsNamedHasPassed) {
+  const std::string line = "F-000-05\twork\tx\t`CheckFeatures.ATestThatIsNamedHasPassed`";
+  const auto results = [&](const std::string& status) {
+    return dir_.write(status + ".xml", "<testsuite><testcase name=\"On/CheckFeatures.ATestThatIsNamedHasPassed/x\" status=\"" +
+                                           status + "\"/></testsuite>");
+  };
+  EXPECT_EQ(with(line, {results("run")}).exit_code, 0);
+  EXPECT_EQ(with(line, {results("fail"), results("run")}).exit_code, 0) << "as the other user";
+  const Outcome failed = with(line, {results("fail")});
+  EXPECT_EQ(failed.exit_code, 1);
+  EXPECT_EQ(failed.err, "check-features: F-000-05: CheckFeatures.ATestThatIsNamedHasPassed did not pass in this run\n");
 }
 
 }  // namespace
