@@ -9,7 +9,9 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -134,6 +136,12 @@ int open_for_keeper(int shown) noexcept {
   return ::open_tree(shown, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 }
 
+// As it is shown, whatever the caller could do by another mount: a recipe changes nothing of what it shows for reading.
+bool read_only(int shown) noexcept {
+  struct statfs facts{};
+  return ::fstatfs(shown, &facts) < 0 || (facts.f_flags & ST_RDONLY) != 0;
+}
+
 int hold_in(RecipeContext& context, int parent, const char* name, bool directory) noexcept {
   const Held own(open_for_keeper(parent));
   return own.valid() ? hold_stub(context, own.get(), name, directory) : -EBUSY;
@@ -142,7 +150,7 @@ int hold_in(RecipeContext& context, int parent, const char* name, bool directory
 // 0: made as a stub, and held. Else the caller makes it, or tells what is returned below 0.
 int make_stub(RecipeContext& context, const RecipeOp& op, int parent, const char* name, bool directory) noexcept {
   struct stat facts{};
-  if (name_stays(op) || !may_be_stub(context, op, parent, facts)) return kNotHeld;
+  if (name_stays(op) || read_only(parent) || !may_be_stub(context, op, parent, facts)) return kNotHeld;
   const int status = hold_in(context, parent, name, directory);
   return status < 0 && status != -EPIPE ? kNotHeld : status;
 }
@@ -324,32 +332,40 @@ int copy_tree(int from, unsigned recursive) noexcept {
   return tree < 0 ? -errno : tree;
 }
 
-// Opens what an operation shows: by name as the caller would, or as what a descriptor of theirs is open on. That belongs to the
-// caller's mount namespace and cannot be bound here, so it is looked up by its name and must then be the same.
-int open_source(RecipeContext& context, const RecipeOp& op) noexcept {
-  if (op.fd < 0) {
-    const int source = ::openat(context.cwd, op.source.c_str(), O_PATH | O_CLOEXEC);
-    return source < 0 ? failed(context, At::kSource, -errno) : source;
-  }
+// What belongs to the caller's mount namespace (a descriptor of theirs, a link in /proc/self/fd) cannot be copied here, so it is
+// looked up by its name and must then be the same.
+int open_by_its_name(RecipeContext& context, int theirs) noexcept {
   char path[PATH_MAX];
-  const ssize_t size = ::readlink(DescriptorPath(op.fd).c_str(), path, sizeof path - 1);
+  const ssize_t size = ::readlink(DescriptorPath(theirs).c_str(), path, sizeof path - 1);
   if (size < 0) return failed(context, At::kSource, -errno);
   path[size] = '\0';
   const int source = ::open(path, O_PATH | O_CLOEXEC);
   if (source < 0) return failed(context, At::kSource, -errno);
   struct stat wanted{}, found{};
-  if (::fstat(op.fd, &wanted) == 0 && ::fstat(source, &found) == 0 && wanted.st_dev == found.st_dev &&
+  if (::fstat(theirs, &wanted) == 0 && ::fstat(source, &found) == 0 && wanted.st_dev == found.st_dev &&
       wanted.st_ino == found.st_ino)
     return source;
   ::close(source);
   return failed(context, At::kBindRace, -ESTALE);
 }
 
+// Opens what an operation shows, by name as the caller would.
+int open_source(RecipeContext& context, const RecipeOp& op) noexcept {
+  if (op.fd >= 0) return open_by_its_name(context, op.fd);
+  const int source = ::openat(context.cwd, op.source.c_str(), O_PATH | O_CLOEXEC);
+  return source < 0 ? failed(context, At::kSource, -errno) : source;
+}
+
 // A detached copy of the source; -1 in `tree` where there is none and need not be.
 int capture(RecipeContext& context, const RecipeOp& op, int& tree) noexcept {
   const Held source(open_source(context, op));
   if (!source.valid()) return source.get() == -ENOENT && op.if_exists ? 0 : source.get();
-  const int copy = copy_tree(source.get(), AT_RECURSIVE);
+  int copy = copy_tree(source.get(), AT_RECURSIVE);
+  if (copy == -EINVAL && op.fd < 0) {  // a mount of another namespace: by a link in /proc
+    const Held named(open_by_its_name(context, source.get()));
+    if (!named.valid()) return named.get();
+    copy = copy_tree(named.get(), AT_RECURSIVE);
+  }
   if (copy < 0) return failed(context, At::kBind, copy);
   const std::uint64_t set = MOUNT_ATTR_NOSUID | (op.devices ? 0 : MOUNT_ATTR_NODEV) | (op.read_only ? MOUNT_ATTR_RDONLY : 0);
   const int status = set_attributes(copy, set, AT_RECURSIVE);

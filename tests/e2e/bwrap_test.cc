@@ -203,6 +203,8 @@ TEST_F(Bwrap, ContentComesFromDescriptors) {
   EXPECT_EQ(refused.out, "content");
   EXPECT_NE(refused.exit_code, 0);
   EXPECT_EQ(shell("exec $B --ro-bind / / --ro-bind-fd 4 /mnt cat /mnt/data 4<.").out, "content");
+  EXPECT_EQ(shell("exec $B --ro-bind / / --ro-bind /proc/self/fd/4 /mnt cat /mnt/data 4<.").out, "content");
+  EXPECT_EQ(shell("exec $B --ro-bind / / --ro-bind /dev/fd/4 /mnt cat /mnt/data 4<.").out, "content");
 }
 
 TEST_F(Bwrap, DescriptorsOfTheCallerAreHandedOnUnlessTheyAreUsed) {
@@ -602,6 +604,29 @@ TEST_F(BwrapStubs, ADirectoryWhoseMarkWasChangedIsLeftAlone) {
   words.insert(words.end(), {"sh", "-c", "chmod 0755 .git; chmod 1745 .git"});
   EXPECT_EQ(on_host(words, {.stdin_is = Input::kNull, .cwd = work_}).exit_code, 0);
   EXPECT_EQ(listing(), "./.git\n");
+}
+
+TEST_F(BwrapStubs, NothingIsMadeInWhatIsShownForReading) {
+  const std::string name = work_ + "/name";
+  for (const Words& kind : {Words{"--tmpfs", name}, Words{"--ro-bind", "/dev/null", name}, Words{"--ro-bind", "/usr", name},
+                            Words{"--proc", name}, Words{"--dev", name}, Words{"--tmpfs", name + "/below"}}) {
+    for (const Words& shown : {Words{"--ro-bind", "/", "/"}, Words{"--bind", "/", "/", "--remount-ro", "/"},
+                               Words{"--bind", "/", "/", "--ro-bind", work_, work_}}) {
+      Words words{program_};
+      words.insert(words.end(), shown.begin(), shown.end());
+      words.insert(words.end(), kind.begin(), kind.end());
+      words.insert(words.end(), {"sh", "-c", "echo started"});
+      const Outcome refused = run(words, {.stdin_is = Input::kNull, .cwd = work_});
+      EXPECT_EQ(refused.exit_code, 1) << refused;
+      EXPECT_TRUE(refused.err.ends_with(": Read-only file system\n")) << refused;
+      EXPECT_EQ(listing(), "");
+    }
+    Words words{program_, "--ro-bind", "/", "/", "--bind", work_, work_};
+    words.insert(words.end(), kind.begin(), kind.end());
+    words.insert(words.end(), {"sh", "-c", "echo started"});
+    EXPECT_EQ(run(words, {.stdin_is = Input::kNull, .cwd = work_}).out, "started\n") << kind[0];
+    EXPECT_EQ(listing(), "");
+  }
 }
 
 TEST_F(BwrapStubs, NothingOfItCanBeMadeWhereTheCallerCannot) {
