@@ -1,4 +1,4 @@
-// belljar policy show | list | explain | check | names | keys
+// belljar policy show | list | explain | check | compile | names | keys
 #include "belljar/policy.h"
 
 #include <algorithm>
@@ -20,6 +20,7 @@
 #include "cli/policy_flags.h"
 #include "cli/start_plan.h"
 #include "policy/all_errors.h"
+#include "policy/compile.h"
 #include "policy/explain.h"
 #include "policy/json.h"
 #include "policy/layer.h"
@@ -39,6 +40,7 @@ struct GivenPolicy {
   std::string path;
   std::string host;
   std::string name;
+  std::string system;
   std::vector<std::string> files;
 };
 
@@ -125,6 +127,18 @@ int check(const GivenPolicy& given) {
   return fine ? 0 : kRefused;
 }
 
+// As another system's sandbox takes it; what that cannot hold is said.
+int compile_policy(const GivenPolicy& given) {
+  const auto loaded = load_policy(given.flags);
+  if (!loaded) return print_error(loaded.error());
+  const auto compiled = given.system == "windows" ? policy::compile_windows(loaded->effective, loaded->context)
+                                                  : policy::compile_seatbelt(loaded->effective, loaded->context);
+  if (!compiled) return print_error(compiled.error());
+  for (const policy::CompileGap& gap : compiled->gaps)
+    print_note(format("warning: {} does not hold {}: {}", given.system, gap.clause, gap.why));
+  return print_result(compiled->text);
+}
+
 }  // namespace
 
 void add_policy(const OptionParser& app, int& exit_code) {
@@ -138,7 +152,7 @@ void add_policy(const OptionParser& app, int& exit_code) {
   };
   // The options cost more to build than most commands take: only when `policy` is really called.
   group.before_parse([given, group] {
-    for (const char* name : {"show", "explain"}) {
+    for (const char* name : {"show", "explain", "compile"}) {
       const OptionParser sub = group.subcommand(name);
       add_policy_options(sub, given->flags);
       add_cwd_option(sub, given->flags);
@@ -160,6 +174,10 @@ void add_policy(const OptionParser& app, int& exit_code) {
       .excludes(path);
   command("check", "All that a start with each of these policy files would refuse", check)
       .add_option("FILE", given->files, "TOML, or JSON when it ends in .json")
+      .required();
+  command("compile", "The effective policy as the sandbox of macOS or Windows takes it", compile_policy)
+      .add_option("--for", given->system, "seatbelt: a profile for sandbox-exec; windows: what a launcher has to do, as JSON")
+      .one_of({"seatbelt", "windows"})
       .required();
   command("names", "The table of names that filesystem.protect holds, and who reads them, as markdown",
           [](const GivenPolicy&) { return print_result(policy::protected_names_markdown()); });

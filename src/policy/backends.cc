@@ -74,6 +74,8 @@ const BackendKind* find_backend_kind(std::string_view name) noexcept {
 bool is_backend(std::string_view name) noexcept { return name == kAuto || find_backend_kind(name) != nullptr; }
 
 std::string backend_hint(std::string_view wrong) {
+  if (wrong == "seatbelt" || wrong == "windows")
+    return format("it runs on {} alone: `belljar policy compile --for {}` writes what that system takes", wrong == "windows" ? "Windows" : "macOS", wrong);
   // What people call them that is spelled like none of them.
   constexpr std::pair<std::string_view, std::string_view> kAlso[] = {
       {"docker", "container"}, {"podman", "container"}, {"namespaces", "native"}, {"bwrap", "native"}, {"agentbay", "aliyun"}};
