@@ -75,7 +75,8 @@ bool is_backend(std::string_view name) noexcept { return name == kAuto || find_b
 
 std::string backend_hint(std::string_view wrong) {
   if (wrong == "seatbelt" || wrong == "windows")
-    return format("it runs on {} alone: `belljar policy compile --for {}` writes what that system takes", wrong == "windows" ? "Windows" : "macOS", wrong);
+    return format("it runs on {} alone: `belljar policy compile --for {}` writes what that system takes",
+                  wrong == "windows" ? "Windows" : "macOS", wrong);
   // What people call them that is spelled like none of them.
   constexpr std::pair<std::string_view, std::string_view> kAlso[] = {
       {"docker", "container"}, {"podman", "container"}, {"namespaces", "native"}, {"bwrap", "native"}, {"agentbay", "aliyun"}};

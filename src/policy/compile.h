@@ -1,8 +1,10 @@
-// A policy as the sandboxes of other systems take it, for `belljar policy compile`: text alone, nothing is started. What the other system
-// cannot hold is a gap that is said, and never left out quietly; where holding it closely is not possible, the text refuses more.
+// A policy as the sandboxes of other systems take it, for `belljar policy compile`: text alone, nothing is started. What the other
+// system cannot hold is a gap that is said, and never left out quietly; where holding it closely is not possible, the text refuses
+// more.
 //
-// Seatbelt (macOS, sandbox-exec(1)): a profile of (allow ...) and (deny ...), of which the last that matches counts. Windows: a restricted
-// token (CreateRestrictedToken), a job, entries of access-control lists and rules of the firewall, as JSON for a launcher.
+// Seatbelt (macOS, sandbox-exec(1)): a profile of (allow ...) and (deny ...), of which the last that matches counts. Windows: a
+// restricted token (CreateRestrictedToken), a job, entries of access-control lists and rules of the firewall, as JSON for a
+// launcher.
 //
 // Paths are those of the policy: made for a machine whose home and workspace have the given names.
 #pragma once

@@ -17,14 +17,11 @@ int strictness(Access access) { return access == Access::kNone ? 2 : access == A
 std::vector<CompileGap> common_gaps(const Policy& policy, std::string_view system, const std::vector<std::string_view>& caps) {
   std::vector<CompileGap> gaps;
   const Limits& limits = policy.limits;
-  const std::pair<std::string_view, bool> asked[] = {{"cpus", limits.cpus.has_value()},
-                                                     {"cpu_request", limits.cpu_request.has_value()},
-                                                     {"memory", limits.memory.has_value()},
-                                                     {"memory_request", limits.memory_request.has_value()},
-                                                     {"pids", limits.pids.has_value()},
-                                                     {"open_files", limits.open_files.has_value()},
-                                                     {"file_size", limits.file_size.has_value()},
-                                                     {"disk", limits.disk.has_value()}};
+  const std::pair<std::string_view, bool> asked[] = {
+      {"cpus", limits.cpus.has_value()},           {"cpu_request", limits.cpu_request.has_value()},
+      {"memory", limits.memory.has_value()},       {"memory_request", limits.memory_request.has_value()},
+      {"pids", limits.pids.has_value()},           {"open_files", limits.open_files.has_value()},
+      {"file_size", limits.file_size.has_value()}, {"disk", limits.disk.has_value()}};
   for (const auto& [name, wanted] : asked) {
     if (wanted && std::ranges::find(caps, name) == caps.end())
       gaps.push_back({format("limits.{}", name), format("{} has no such limit", system)});
@@ -51,9 +48,8 @@ std::vector<FsEntry> in_order(const Filesystem& complete) {
   }
   for (const Volume& volume : complete.volumes) {
     if (volume.source == volume.target)
-      entries.push_back({.path = volume.source,
-                         .access = volume.readonly ? Access::kRead : Access::kWrite,
-                         .origin = volume.origin});
+      entries.push_back(
+          {.path = volume.source, .access = volume.readonly ? Access::kRead : Access::kWrite, .origin = volume.origin});
   }
   std::ranges::stable_sort(entries, [](const FsEntry& a, const FsEntry& b) {
     if (a.path != b.path) return a.path.size() != b.path.size() ? a.path.size() < b.path.size() : a.path < b.path;
@@ -70,7 +66,8 @@ std::vector<FsEntry> in_order(const Filesystem& complete) {
 Result<Compiled> finish(Compiled compiled, const Policy& policy, std::string_view system) {
   for (const CompileGap& gap : compiled.gaps) {
     if (std::ranges::find(policy.require, gap.clause) != policy.require.end())
-      return Error(Code::kFailedPrecondition, format("{} is required, and {} does not hold it", gap.clause, system)).reason(gap.why);
+      return Error(Code::kFailedPrecondition, format("{} is required, and {} does not hold it", gap.clause, system))
+          .reason(gap.why);
   }
   return compiled;
 }

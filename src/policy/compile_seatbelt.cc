@@ -1,8 +1,8 @@
-// A Seatbelt profile. Of its rules the last that matches an act counts, so less specific rules come first, and what must hold whatever
-// was opened before (protected names, patterns) after them.
+// A Seatbelt profile. Of its rules the last that matches an act counts, so less specific rules come first, and what must hold
+// whatever was opened before (protected names, patterns) after them.
 //
-// Sources: sandbox-exec(1), sandbox(7); Apple's own profiles in /System/Library/Sandbox/Profiles of macOS. Seatbelt judges paths with links
-// resolved, so what lies behind /tmp, /var and /etc is named as /private/... too.
+// Sources: sandbox-exec(1), sandbox(7); Apple's own profiles in /System/Library/Sandbox/Profiles of macOS. Seatbelt judges paths
+// with links resolved, so what lies behind /tmp, /var and /etc is named as /private/... too.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -60,8 +60,13 @@ constexpr std::string_view kNames = R"((allow mach-lookup
 )";
 
 // Of a home on macOS, beside default_secret_paths().
-constexpr std::string_view kSecrets[] = {"Library/Keychains", "Library/Cookies", "Library/Safari", "Library/Messages", "Library/Mail",
-                                         "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox",
+constexpr std::string_view kSecrets[] = {"Library/Keychains",
+                                         "Library/Cookies",
+                                         "Library/Safari",
+                                         "Library/Messages",
+                                         "Library/Mail",
+                                         "Library/Application Support/Google/Chrome",
+                                         "Library/Application Support/Firefox",
                                          "Library/Application Support/com.apple.TCC"};
 
 std::string string_of(std::string_view path) {
@@ -237,9 +242,10 @@ class Profile {
       out_.text += format("(deny file-write-unlink (regex #\"{}{}$\"))\n", in, git);
     }
     if (std::ranges::find(out_.gaps, "filesystem.protect", &CompileGap::clause) == out_.gaps.end())
-      out_.gaps.push_back({"filesystem.protect",
-                           "names alone are judged: git cannot write its configuration (`git init`, `git config`), names in node_modules "
-                           "and the like are kept, too, and what becomes a bare repository is not seen"});
+      out_.gaps.push_back(
+          {"filesystem.protect",
+           "names alone are judged: git cannot write its configuration (`git init`, `git config`), names in node_modules "
+           "and the like are kept, too, and what becomes a bare repository is not seen"});
   }
 
   void temporary() {
@@ -261,7 +267,8 @@ class Profile {
     }
     if (!kept.empty()) out_.text += "\n; directories that hold something closed keep their place\n";
     for (const std::string& path : kept) {
-      for (const std::string& name : spellings(path)) out_.text += format("(deny file-write-unlink (literal {}))\n", string_of(name));
+      for (const std::string& name : spellings(path))
+        out_.text += format("(deny file-write-unlink (literal {}))\n", string_of(name));
     }
   }
 
@@ -286,9 +293,11 @@ class Profile {
     }
     if (network.mode == NetMode::kProxy)
       out_.text += format("(allow network-outbound (remote ip \"localhost:{}\"))\n", network.http_proxy_port.value_or(kProxyPort));
-    if (network.socks_proxy_port) out_.text += format("(allow network-outbound (remote ip \"localhost:{}\"))\n", *network.socks_proxy_port);
+    if (network.socks_proxy_port)
+      out_.text += format("(allow network-outbound (remote ip \"localhost:{}\"))\n", *network.socks_proxy_port);
     for (const PortPair& port : network.host_ports) {
-      if (port.host != port.inside) out_.gaps.push_back({"network.host_ports", format("{}: there is one loopback", to_string(port))});
+      if (port.host != port.inside)
+        out_.gaps.push_back({"network.host_ports", format("{}: there is one loopback", to_string(port))});
       else out_.text += format("(allow network-outbound (remote ip \"localhost:{}\"))\n", port.host);
     }
     // There is one loopback for everybody, so listening is opened only where somebody says so.
@@ -300,7 +309,8 @@ class Profile {
     if (!network.allow_local_binding)
       out_.gaps.push_back({"network.local", "there is one loopback: nobody listens, unless network.allow_local_binding says so"});
     for (const std::string& socket : network.allow_unix_sockets) {
-      for (const std::string& name : spellings(socket)) out_.text += format("(allow network-outbound (literal {}))\n", string_of(name));
+      for (const std::string& name : spellings(socket))
+        out_.text += format("(allow network-outbound (literal {}))\n", string_of(name));
     }
     if (network.allow_all_unix_sockets) {
       out_.text += "(allow network-outbound (remote unix-socket))\n";

@@ -1,9 +1,10 @@
-// What a launcher on Windows has to do, as JSON: a restricted token for CreateProcessAsUserW, a job, entries of access-control lists, rules of
-// the firewall.
+// What a launcher on Windows has to do, as JSON: a restricted token for CreateProcessAsUserW, a job, entries of access-control
+// lists, rules of the firewall.
 //
-// Sources: CreateRestrictedToken (winnt.h flags: DISABLE_MAX_PRIVILEGE 0x1, LUA_TOKEN 0x4, WRITE_RESTRICTED 0x8), JOBOBJECT_EXTENDED_
-// LIMIT_INFORMATION, Mandatory Integrity Control. With WRITE_RESTRICTED the restricting SIDs are asked for writes alone: what the user reads
-// the command reads, and no entry can take that back. So rules that hide are a gap, not a deny entry that holds nothing.
+// Sources: CreateRestrictedToken (winnt.h flags: DISABLE_MAX_PRIVILEGE 0x1, LUA_TOKEN 0x4, WRITE_RESTRICTED 0x8),
+// JOBOBJECT_EXTENDED_ LIMIT_INFORMATION, Mandatory Integrity Control. With WRITE_RESTRICTED the restricting SIDs are asked for
+// writes alone: what the user reads the command reads, and no entry can take that back. So rules that hide are a gap, not a deny
+// entry that holds nothing.
 #include <algorithm>
 #include <cctype>
 #include <cstdint>
@@ -32,7 +33,8 @@ std::string with_backslashes(std::string_view path) {
   return text;
 }
 
-// By the variables that the launcher fills in, or `/c/...` as shells of Windows write a drive; nothing for a path that is none there.
+// By the variables that the launcher fills in, or `/c/...` as shells of Windows write a drive; nothing for a path that is none
+// there.
 std::optional<std::string> windows_path(std::string_view path, const MergeContext& context) {
   const auto below = [&](const std::string& root, std::string_view variable) -> std::optional<std::string> {
     if (root.empty() || root == "/" || !is_within(path, root)) return std::nullopt;
@@ -62,9 +64,11 @@ class Launch {
       return Error(Code::kInvalidArgument, "cannot compile mode external-sandbox").reason("it leaves the sandbox to somebody else");
     out_.gaps = common_gaps(policy_, "Windows", {"memory", "pids", "cpus"});
     const bool restricted = policy_.mode != Mode::kDangerFullAccess;
-    out_.text = format("{{\n  \"version\": 1,\n  \"profile\": {},\n  \"token\": {},\n  \"acl\": {},\n  \"job\": {},\n  \"firewall\": {},\n  \"environment\": {}\n}}\n",
-                       json_text(policy_.profile), restricted ? token() : "null", restricted ? list(acl()) : "[]", job(),
-                       restricted ? list(firewall()) : "[]", environment());
+    out_.text = format(
+        "{{\n  \"version\": 1,\n  \"profile\": {},\n  \"token\": {},\n  \"acl\": {},\n  \"job\": {},\n  \"firewall\": {},\n  "
+        "\"environment\": {}\n}}\n",
+        json_text(policy_.profile), restricted ? token() : "null", restricted ? list(acl()) : "[]", job(),
+        restricted ? list(firewall()) : "[]", environment());
     return finish(std::move(out_), policy_, "Windows");
   }
 
@@ -87,7 +91,8 @@ class Launch {
   std::vector<std::string> acl() {
     std::vector<std::string> entries;
     const auto add = [&](const std::string& path, std::string_view access) {
-      entries.push_back(format("{{\"path\": {}, \"sid\": \"capability-of-this-run\", \"access\": \"{}\", \"inherit\": true}}", json_text(path), access));
+      entries.push_back(format("{{\"path\": {}, \"sid\": \"capability-of-this-run\", \"access\": \"{}\", \"inherit\": true}}",
+                               json_text(path), access));
     };
     std::vector<std::string> closed;
     for (const FsEntry& entry : in_order(effective_.complete)) {
@@ -123,7 +128,8 @@ class Launch {
   void protect(const std::string& root, const auto& add) {
     if (policy_.filesystem.protect == Protect::kNone) return;
     for (const ProtectedName& each : protected_names()) {
-      if (each.name.find('*') == std::string_view::npos && each.name != ".git") add(format("{}\\{}", root, with_backslashes(each.name)), "deny-write");
+      if (each.name.find('*') == std::string_view::npos && each.name != ".git")
+        add(format("{}\\{}", root, with_backslashes(each.name)), "deny-write");
     }
     if (policy_.filesystem.protect == Protect::kAll) add(format("{}\\.git", root), "deny-write");
     else {
@@ -131,14 +137,16 @@ class Launch {
         if (name != "modules" && name != "worktrees") add(format("{}\\.git\\{}", root, with_backslashes(name)), "deny-write");
       }
     }
-    gap("filesystem.protect", "at the root of what is writable, for names that are there at the start; not for patterns, nor below");
+    gap("filesystem.protect",
+        "at the root of what is writable, for names that are there at the start; not for patterns, nor below");
   }
 
   std::string job() const {
     const Limits& limits = policy_.limits;
-    std::string text = "{\n    \"limit_flags\": [\"JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE\", \"JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION\"],\n"
-                       "    \"ui_restrictions\": [\"DESKTOP\", \"DISPLAYSETTINGS\", \"EXITWINDOWS\", \"GLOBALATOMS\", \"HANDLES\", "
-                       "\"READCLIPBOARD\", \"SYSTEMPARAMETERS\", \"WRITECLIPBOARD\"]";
+    std::string text =
+        "{\n    \"limit_flags\": [\"JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE\", \"JOB_OBJECT_LIMIT_DIE_ON_UNHANDLED_EXCEPTION\"],\n"
+        "    \"ui_restrictions\": [\"DESKTOP\", \"DISPLAYSETTINGS\", \"EXITWINDOWS\", \"GLOBALATOMS\", \"HANDLES\", "
+        "\"READCLIPBOARD\", \"SYSTEMPARAMETERS\", \"WRITECLIPBOARD\"]";
     if (limits.pids) text += format(",\n    \"active_processes\": {}", *limits.pids);
     if (limits.memory) text += format(",\n    \"job_memory_bytes\": {}", limits.memory->count);
     // CpuRate counts hundredths of a percent of all processors; how many there are is the launcher's to know.
@@ -150,7 +158,8 @@ class Launch {
   std::vector<std::string> firewall() {
     const Network& network = policy_.network;
     if (network.mode == NetMode::kHost) return {};
-    gap("network.mode", "rules of the firewall hold for an account: an administrator sets them once, and the command needs one of its own");
+    gap("network.mode",
+        "rules of the firewall hold for an account: an administrator sets them once, and the command needs one of its own");
     std::vector<std::string> rules;
     const auto allow = [&](std::uint64_t port) {
       rules.push_back(format("{{\"action\": \"allow\", \"direction\": \"out\", \"remote\": \"127.0.0.1:{}\"}}", port));
@@ -178,8 +187,9 @@ class Launch {
       if (name != "TMPDIR") set += format("{}{}: {}", set.empty() ? "" : ", ", json_text(name), json_text(value));
     }
     const std::string_view inherit = asked.inherit == Inherit::kAll ? "all" : asked.inherit == Inherit::kCore ? "core" : "none";
-    return format("{{\n    \"inherit\": \"{}\",\n    \"include\": {},\n    \"exclude\": {},\n    \"pass\": {},\n    \"set\": {{{}}}\n  }}",
-                  inherit, names(asked.include), names(asked.exclude), names(asked.pass), set);
+    return format(
+        "{{\n    \"inherit\": \"{}\",\n    \"include\": {},\n    \"exclude\": {},\n    \"pass\": {},\n    \"set\": {{{}}}\n  }}",
+        inherit, names(asked.include), names(asked.exclude), names(asked.pass), set);
   }
 
   const Effective& effective_;
@@ -190,6 +200,8 @@ class Launch {
 
 }  // namespace
 
-Result<Compiled> compile_windows(const Effective& effective, const MergeContext& context) { return Launch(effective, context).make(); }
+Result<Compiled> compile_windows(const Effective& effective, const MergeContext& context) {
+  return Launch(effective, context).make();
+}
 
 }  // namespace belljar::policy

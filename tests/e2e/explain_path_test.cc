@@ -88,5 +88,24 @@ TEST_F(ExplainPath, SaysWhatTheRunDoesToProtectedNames) {
   EXPECT_EQ(explained({}, "plain/a"), "write\n");
 }
 
+TEST(PolicyCompile, ThePolicyInForceIsWrittenAndWhatIsNotHeldIsSaid) {
+  const TempDir place;
+  const std::vector<std::string> words{"policy", "compile", "--workspace", place.path(), "--write", "/srv", "--memory", "1GiB"};
+  const auto compiled = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return belljar(more);
+  };
+  const Outcome seatbelt = compiled({"--for", "seatbelt"});
+  EXPECT_EQ(seatbelt.exit_code, 0) << seatbelt;
+  EXPECT_NE(seatbelt.out.find("(allow file-read* file-write* (subpath \"/srv\"))\n"), std::string::npos) << seatbelt;
+  EXPECT_NE(seatbelt.out.find("(subpath \"" + place.path() + "\")"), std::string::npos) << seatbelt;
+  EXPECT_NE(seatbelt.err.find("warning: seatbelt does not hold limits.memory: "), std::string::npos) << seatbelt;
+  const Outcome windows = compiled({"--for", "windows"});
+  EXPECT_NE(windows.out.find("\"job_memory_bytes\": 1073741824"), std::string::npos) << windows;
+  EXPECT_EQ(windows.err.find("limits.memory"), std::string::npos) << windows;
+  EXPECT_EQ(compiled({"--for", "plan9"}).exit_code, 125);
+  EXPECT_EQ(compiled({"--for", "seatbelt", "--require", "limits.memory"}).exit_code, 125);
+}
+
 }  // namespace
 }  // namespace belljar::test

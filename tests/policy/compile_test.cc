@@ -1,5 +1,5 @@
-// What other systems' sandboxes are told. There is no macOS here, so the profile is read as sandbox-exec reads it (of the rules that match an
-// act the last counts), and must say of every path what find_rule() says.
+// What other systems' sandboxes are told. There is no macOS here, so the profile is read as sandbox-exec reads it (of the rules
+// that match an act the last counts), and must say of every path what find_rule() says.
 #include "policy/compile.h"
 
 #include <gtest/gtest.h>
@@ -99,10 +99,30 @@ TEST(CompileSeatbelt, SaysOfEachPathWhatTheRulesSay) {
   const auto effective = merged({layer("user", kNested)});
   ASSERT_TRUE(effective) << effective.error().line();
   const Profile profile(seatbelt(kNested).text);
-  for (const std::string path :
-       {"/usr/bin/x", "/w", "/w/a", "/w/ro", "/w/ro/a", "/w/ro/rw", "/w/ro/rw/a", "/w/.env", "/w/sub/.env", "/w/a.env", "/w/x.lock",
-        "/w/sub/x.lock", "/data/a", "/data/open/a", "/data/open/w/a", "/data/open/w/shut", "/data/open/w/shut/a", "/dataset",
-        "/home/u/.ssh/id_rsa", "/home/u/.sshx", "/home/u/a", "/etc/shadow", "/tmp/x/a", "/tmp/y"}) {
+  for (const std::string path : {"/usr/bin/x",
+                                 "/w",
+                                 "/w/a",
+                                 "/w/ro",
+                                 "/w/ro/a",
+                                 "/w/ro/rw",
+                                 "/w/ro/rw/a",
+                                 "/w/.env",
+                                 "/w/sub/.env",
+                                 "/w/a.env",
+                                 "/w/x.lock",
+                                 "/w/sub/x.lock",
+                                 "/data/a",
+                                 "/data/open/a",
+                                 "/data/open/w/a",
+                                 "/data/open/w/shut",
+                                 "/data/open/w/shut/a",
+                                 "/dataset",
+                                 "/home/u/.ssh/id_rsa",
+                                 "/home/u/.sshx",
+                                 "/home/u/a",
+                                 "/etc/shadow",
+                                 "/tmp/x/a",
+                                 "/tmp/y"}) {
     const FsEntry* const rule = find_rule(effective->complete, path);
     ASSERT_NE(rule, nullptr) << path;
     EXPECT_EQ(profile.reads(path), rule->access != Access::kNone) << path;
@@ -140,7 +160,8 @@ TEST(CompileSeatbelt, TheNetworkIsOpenedNoFurther) {
     return text.substr(text.find("; network"));
   };
   EXPECT_EQ(section("").find("remote"), std::string::npos);
-  EXPECT_NE(section("[network]\nmode = \"proxy\"\n").find("(allow network-outbound (remote ip \"localhost:3128\"))\n"), std::string::npos);
+  EXPECT_NE(section("[network]\nmode = \"proxy\"\n").find("(allow network-outbound (remote ip \"localhost:3128\"))\n"),
+            std::string::npos);
   EXPECT_EQ(section("[network]\nmode = \"proxy\"\n").find("(allow network*)"), std::string::npos);
   EXPECT_NE(section("[network]\nmode = \"host\"\n").find("(allow network*)"), std::string::npos);
   EXPECT_EQ(section("").find("localhost:*"), std::string::npos);
@@ -222,7 +243,8 @@ entries = [{path = "/w/ro", access = "read"}, {path = "/c/Data", access = "write
 [limits]
 memory = "512MiB"
 pids = 64
-)", gaps);
+)",
+                            gaps);
   EXPECT_EQ(plan["token"]["flags"], (nlohmann::json{"DISABLE_MAX_PRIVILEGE", "LUA_TOKEN", "WRITE_RESTRICTED"}));
   EXPECT_EQ(plan["token"]["keep_privileges"], nlohmann::json{"SeChangeNotifyPrivilege"});
   EXPECT_EQ(plan["job"]["job_memory_bytes"], 536870912);
