@@ -610,8 +610,9 @@ TEST_F(BwrapStubs, NothingIsMadeInWhatIsShownForReading) {
   const std::string name = work_ + "/name";
   for (const Words& kind : {Words{"--tmpfs", name}, Words{"--ro-bind", "/dev/null", name}, Words{"--ro-bind", "/usr", name},
                             Words{"--proc", name}, Words{"--dev", name}, Words{"--tmpfs", name + "/below"}}) {
-    for (const Words& shown : {Words{"--ro-bind", "/", "/"}, Words{"--bind", "/", "/", "--remount-ro", "/"},
-                               Words{"--bind", "/", "/", "--ro-bind", work_, work_}}) {
+    for (const Words& shown :
+         {Words{"--ro-bind", "/", "/"}, Words{"--bind", "/", "/", "--bind", work_, work_, "--remount-ro", work_},
+          Words{"--bind", "/", "/", "--ro-bind", work_, work_}}) {
       Words words{program_};
       words.insert(words.end(), shown.begin(), shown.end());
       words.insert(words.end(), kind.begin(), kind.end());
