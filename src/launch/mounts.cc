@@ -2,7 +2,6 @@
 // to its place. Places are resolved with RESOLVE_NO_SYMLINKS, and the descriptor that was checked is the one that is used
 // (CVE-2026-87766, CVE-2025-31133: mount points reached through a link).
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -19,13 +18,7 @@
 namespace belljar::launch {
 namespace {
 
-int open_exact(const char* path, std::uint64_t flags) noexcept {
-  open_how how{};
-  how.flags = flags | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const long fd = ::syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof how);
-  return fd < 0 ? -errno : static_cast<int>(fd);
-}
+int open_exact(const char* path) noexcept { return static_cast<int>(open_place(path)); }
 
 int set_attributes(int fd, const MountOp& op) noexcept {
   if (op.attr_set == 0 && op.attr_clr == 0 && op.kind != MountOpKind::kSetAttr) return 0;
@@ -44,7 +37,7 @@ int capture(const MountOp& op, int& slot) noexcept {
     tree = ::open_tree(AT_FDCWD, op.source.c_str(), flags | AT_SYMLINK_NOFOLLOW);
     if (tree < 0) return -errno;
   } else {
-    const int place = open_exact(op.source.c_str(), O_PATH);
+    const int place = open_exact(op.source.c_str());
     if (place < 0) return place;
     tree = ::open_tree(place, "", flags | AT_EMPTY_PATH);
     const int error = errno;
@@ -76,7 +69,7 @@ int attach(const MountOp& op, int& slot) noexcept {
 }
 
 int set_in_place(const MountOp& op) noexcept {
-  const int place = open_exact(op.target.c_str(), O_PATH);
+  const int place = open_exact(op.target.c_str());
   if (place < 0) return place;
   const int status = set_attributes(place, op);
   ::close(place);
@@ -130,6 +123,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kMkfile:
     case MountOpKind::kWriteFile:
     case MountOpKind::kSymlink:
+    case MountOpKind::kSeenLink:
+    case MountOpKind::kWhiteout:
     case MountOpKind::kDevice:
     case MountOpKind::kLinkNames:
     case MountOpKind::kChown:
@@ -149,7 +144,7 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
 }  // namespace
 
 int attach_mount(int mount, const char* target) noexcept {
-  const int place = open_exact(target, O_PATH);
+  const int place = open_exact(target);
   if (place < 0) return place;
   const int status = ::move_mount(mount, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
   ::close(place);

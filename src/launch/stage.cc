@@ -1,6 +1,7 @@
 #include "launch/stage.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -49,10 +50,7 @@ long write_file(int stage, const MountOp& op) noexcept {
 }
 
 long bind_device(int stage, const MountOp& op) noexcept {
-  open_how how{};
-  how.flags = O_PATH | O_CLOEXEC;
-  how.resolve = RESOLVE_NO_SYMLINKS;
-  const long from = raw_call(SYS_openat2, AT_FDCWD, as_long(op.source.c_str()), as_long(&how), sizeof how);
+  const long from = open_place(op.source.c_str());
   if (from < 0) return from;
   const long tree = raw_call(SYS_open_tree, from, as_long(""), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
   const long to = tree < 0 ? tree : create(stage, op, 0666);
@@ -71,6 +69,23 @@ long make_device(int stage, const MountOp& op, MayBind may_bind) noexcept {
   if (op.device != 0)
     status = raw_call(SYS_mknodat, stage, as_long(op.target.c_str()), S_IFCHR | 0666, static_cast<long>(op.device));
   return status == -EPERM && may_bind == MayBind::kYes ? bind_device(stage, op) : status;
+}
+
+long make_link(int stage, const MountOp& op) noexcept {
+  return raw_call(SYS_symlinkat, as_long(op.source.c_str()), stage, as_long(op.target.c_str()));
+}
+
+long make_seen_link(int stage, const MountOp& op) noexcept {
+  const long status = make_link(stage, op);
+  constexpr timespec kNever[2] = {{0, 0}, {0, UTIME_OMIT}};
+  if (status < 0) return status;
+  return raw_call(SYS_utimensat, stage, as_long(op.target.c_str()), reinterpret_cast<long>(kNever), AT_SYMLINK_NOFOLLOW);
+}
+
+// Needs no capability, mknod(2). Another sandbox around this one refuses all devices.
+long make_whiteout(int stage, const MountOp& op) noexcept {
+  const long status = raw_call(SYS_mknodat, stage, as_long(op.target.c_str()), S_IFCHR, 0);
+  return status == -EPERM ? make_link(stage, op) : status;
 }
 
 // --- the child's own helper, for the names
@@ -94,7 +109,41 @@ void begin_names(ChildContext& context, int stage) noexcept {
   if (helper < 0) help(&context);  // no process free: then one after the other
 }
 
+// The same name by name, inside another Belljar, whose filter refuses openat2.
+long open_by_names(const char* path) noexcept {
+  long here = raw_call(SYS_openat, AT_FDCWD, as_long("/"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+  while (here >= 0) {
+    while (*path == '/') ++path;
+    if (*path == '\0') return here;
+    char name[NAME_MAX + 1];
+    std::size_t length = 0;
+    while (path[length] != '/' && path[length] != '\0') {
+      if (length == NAME_MAX) return raw_call(SYS_close, here), -ENAMETOOLONG;
+      name[length] = path[length];
+      ++length;
+    }
+    name[length] = '\0';
+    path += length;
+    const long next = raw_call(SYS_openat, here, as_long(name), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    raw_call(SYS_close, here);
+    struct stat status{};
+    here = next;
+    if (here < 0) return here;
+    const long asked = raw_call(SYS_newfstatat, here, as_long(""), as_long(&status), AT_EMPTY_PATH);
+    if (asked < 0 || S_ISLNK(status.st_mode)) return raw_call(SYS_close, here), asked < 0 ? asked : -ELOOP;
+  }
+  return here;
+}
+
 }  // namespace
+
+long open_place(const char* path) noexcept {
+  open_how how{};
+  how.flags = O_PATH | O_CLOEXEC;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  const long place = raw_call(SYS_openat2, AT_FDCWD, as_long(path), as_long(&how), sizeof how);
+  return place == -ENOSYS ? open_by_names(path) : place;
+}
 
 int make_filesystem(const char* type, const std::string& options, unsigned attributes) noexcept {
   const long context = raw_call(SYS_fsopen, as_long(type), FSOPEN_CLOEXEC);
@@ -129,7 +178,9 @@ int run_stage_op(int stage, const MountOp& op, MayBind may_bind) noexcept {
   if (op.kind == MountOpKind::kLinkNames) status = link_names(stage, op);
   else if (op.kind == MountOpKind::kMkdir) status = raw_call(SYS_mkdirat, stage, path, op.mode);
   else if (op.kind == MountOpKind::kChown) status = raw_call(SYS_fchownat, stage, path, op.uid, op.gid, AT_SYMLINK_NOFOLLOW);
-  else if (op.kind == MountOpKind::kSymlink) status = raw_call(SYS_symlinkat, as_long(op.source.c_str()), stage, path);
+  else if (op.kind == MountOpKind::kSymlink) status = make_link(stage, op);
+  else if (op.kind == MountOpKind::kSeenLink) status = make_seen_link(stage, op);
+  else if (op.kind == MountOpKind::kWhiteout) status = make_whiteout(stage, op);
   else if (op.kind == MountOpKind::kMkfile || op.kind == MountOpKind::kWriteFile) status = write_file(stage, op);
   else if (op.kind == MountOpKind::kDevice) status = make_device(stage, op, may_bind);
   return status == -EEXIST ? 0 : static_cast<int>(status);

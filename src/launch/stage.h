@@ -11,6 +11,9 @@
 
 namespace belljar::launch {
 
+// A descriptor (O_PATH) of what the absolute `path` names, no link followed; -errno.
+long open_place(const char* path) noexcept;
+
 // A new file system, `options` as in MountOp::data. Returns a descriptor of its detached mount or -errno.
 int make_filesystem(const char* type, const std::string& options, unsigned attributes) noexcept;
 

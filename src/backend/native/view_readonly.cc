@@ -63,6 +63,21 @@ void show_through_private(ViewDraft& draft, const std::string& path) {
   draft.show(path, Access::kRead);
 }
 
+// The host's own links at the top that lead into what is shown: programs are asked for as /bin/sh, and name /lib64 for their loader.
+void link_system_directories(ViewDraft& draft) {
+  for (const char* name : {"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"}) {
+    const std::string path = name;
+    const auto& links = draft.view().root_links;
+    const auto real = draft.kind_of(path) == PathKind::kSymlink ? draft.host.canonical(path) : std::nullopt;
+    const auto leads_into = [&](const std::string& shown) { return is_under(*real, shown); };
+    const auto linked = [&](const auto& link) { return link.first == path; };
+    const auto closed = [&](const FsEntry& entry) { return !entry.glob && entry.path == path && entry.access == Access::kNone; };
+    if (real && std::ranges::any_of(draft.paths.readable, leads_into) && std::ranges::none_of(links, linked) &&
+        std::ranges::none_of(draft.fs.entries, closed))
+      draft.view().root_links.emplace_back(path, *real);
+  }
+}
+
 }  // namespace
 
 Result<void> plan_readable(ViewDraft& draft) {
@@ -83,6 +98,7 @@ Result<void> plan_readable(ViewDraft& draft) {
     if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(show(entry.path, &entry));
   }
   if (!draft.writable(draft.place.workspace)) BELLJAR_CHECK(show(draft.place.workspace, nullptr));
+  link_system_directories(draft);
   return {};
 }
 
