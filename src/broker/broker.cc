@@ -37,7 +37,8 @@ std::uint64_t own_netns_cookie() noexcept {
 
 void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
   const uid_t uid = context.options.uid;
-  if (handle_refused(context, call)) return;  // first: nobody below performs what the filter refuses
+  if (handle_foreign(context, call)) return;  // first: its number means another call than ours of that number
+  if (handle_refused(context, call)) return;  // then: nobody below performs what the filter refuses
   if (context.options.observer) become(Identity::kOwn, uid);
   const bool seen = observe(context, call);
   switch (call.number) {

@@ -243,6 +243,12 @@ std::uint64_t Caller::open_files_limit() const { return limit("Max open files", 
 
 void Caller::signal(int number) const { ::syscall(SYS_tkill, tid_, number); }
 
+bool Caller::dies_of(int signal) const {
+  const std::string status = slurp(format("/proc/{}/status", tid_));
+  const auto mask = [&](std::string_view name) { return number<std::uint64_t>(field(status, name), 16); };
+  return ((mask("SigIgn") | mask("SigCgt") | mask("SigBlk")) >> static_cast<unsigned>(signal - 1) & 1U) == 0;
+}
+
 bool Caller::has_pending_signal() const {
   const std::string status = slurp(format("/proc/{}/status", tid_));
   const auto mask = [&](std::string_view name) { return number<std::uint64_t>(field(status, name), 16); };

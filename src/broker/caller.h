@@ -64,6 +64,8 @@ class Caller {
   pid_t tid() const { return tid_; }
   // A signal that the caller would handle waits behind the call.
   bool has_pending_signal() const;
+  // The signal is neither caught, ignored nor blocked.
+  bool dies_of(int signal) const;
 
  private:
   OrErrno<int> pidfd();

@@ -77,6 +77,7 @@ int receive(int listener, Call& call) noexcept {
   call.id = notification.id;
   call.tid = static_cast<pid_t>(notification.pid);
   call.number = notification.data.nr;
+  call.arch = notification.data.arch;
   for (std::size_t i = 0; i < call.args.size(); ++i) call.args[i] = notification.data.args[i];
   return 0;
 }

@@ -13,6 +13,7 @@ struct Call {
   std::uint64_t id = 0;
   pid_t tid = 0;  // of the calling thread, in our pid namespace
   int number = 0;
+  std::uint32_t arch = 0;  // AUDIT_ARCH_*
   std::array<std::uint64_t, 6> args{};
 };
 

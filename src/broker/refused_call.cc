@@ -2,15 +2,18 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <string>
 #include <utility>
 
 #include "base/format.h"
 #include "kernel/seccomp.h"
+#include "kernel/seccomp_table.h"
 
 namespace belljar::broker {
 namespace {
@@ -87,6 +90,15 @@ std::string rule_of(const kernel::SeccompSpec& filter, const Call& call) {
   return "seccomp";
 }
 
+// Only x32 has our numbers, with a bit more, and a few of its own.
+std::string foreign_name(std::uint32_t arch, std::uint32_t number) {
+  constexpr std::uint32_t kI386 = 0x40000003U, kX32Bit = 0x40000000U;
+  if (arch == kI386) return format("number {} of i386", number);
+  if (arch != kernel::kNativeArch) return format("number {} of architecture {:#x}", number, arch);
+  const std::string_view name = kernel::call_name(number & ~kX32Bit);
+  return name.empty() ? format("number {} of x32", number & ~kX32Bit) : format("{} of x32", name);
+}
+
 // 0: this filter does not refuse it.
 int refuse_by(Context& context, const Call& call, const kernel::SeccompSpec& filter) {
   const kernel::CallRefusal refusal = kernel::refusal_of(filter, static_cast<std::uint32_t>(call.number), call.args);
@@ -107,6 +119,19 @@ CallName name_of(const Call& call) {
   if (call.number == SYS_socket || call.number == SYS_socketpair) return {"socket", socket_kind(call)};
   const std::string_view name = kernel::call_name(static_cast<std::uint32_t>(call.number));
   return {"system-call", (name.empty() ? format("number {}", call.number) : std::string(name)) + detail_of(call)};
+}
+
+bool handle_foreign(Context& context, const Call& call) {
+  const auto number = static_cast<std::uint32_t>(call.number);
+  if (!kernel::is_foreign(call.arch, number)) return false;
+  const Caller caller(call.tid);
+  context.refuse(caller, "system-call", foreign_name(call.arch, number), 0,
+                 "calls of this machine's own ABI: of another one the process is killed", "seccomp");
+  // The filter's own end is a SIGSYS that nobody can catch.
+  const int signal = caller.dies_of(SIGSYS) ? SIGSYS : SIGKILL;
+  if (still_waiting(context.listener.get(), call.id)) ::syscall(SYS_tkill, call.tid, signal);
+  answer(context.listener.get(), call.id, -ENOSYS);
+  return true;
 }
 
 bool handle_refused(Context& context, const Call& call) {

@@ -6,6 +6,9 @@
 
 namespace belljar::broker {
 
+// A call of another ABI (i386, x32): its process is killed, as by a filter that tells nobody. False: it is none.
+bool handle_foreign(Context& context, const Call& call);
+
 // False when the filter does not refuse this call: it is somebody else's to answer.
 bool handle_refused(Context& context, const Call& call);
 

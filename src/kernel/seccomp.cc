@@ -241,7 +241,7 @@ class Compiler {
     program_.enter(tree);
     program_.put(kLoadWord, offsetof(seccomp_data, nr));
     const Label native = program_.end();
-    const Label foreign = program_.verdict({Verdict::Kind::kKillProcess, 0});
+    const Label foreign = program_.verdict(foreign_verdict(spec_));
     program_.jump(BPF_JEQ, kNativeArch, native, foreign);
     program_.put(kLoadWord, offsetof(seccomp_data, arch));
     return without_dead_code(std::move(program_).finish());
@@ -272,7 +272,7 @@ class Compiler {
       add(number, 1, leaves_[static_cast<std::size_t>(group_of(number))]);
     }
     if (kHasX32) {
-      add(kX32Bit, 0, program_.verdict({Verdict::Kind::kKillProcess, 0}));
+      add(kX32Bit, 0, program_.verdict(foreign_verdict(spec_)));
       add(kSkippedCall, 0, leaves_[static_cast<std::size_t>(Group::kUnknown)]);
     }
     return ranges;

@@ -84,7 +84,8 @@ struct SeccompSpec {
   LocalPorts local_ports = LocalPorts::kOpen;
   // Acts that nobody does by chance (mount, bpf, kernel keys, AF_PACKET, set-id modes ...) are refused by way of a notification, so
   // that they can be told: whoever answers it gives the errno of refusal_of(). Needs a listener. Calls that programs only try to
-  // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it.
+  // see whether a kernel has them (io_uring, MPTCP, new and obsolete numbers) are refused in silence as without it. A call of a
+  // foreign ABI is notified as well: whoever answers kills its process.
   bool tell_refusals = false;
   // `belljar learn`: every open, every call that names files and every look (stat, access, readlink) is notified, to be seen and
   // then to go on, or to be performed as file_calls says. Refuses and allows what it would without. Not chdir and exec: init makes
@@ -103,6 +104,11 @@ struct Verdict {
 
 // The model's answer. `data.arch` is an AUDIT_ARCH_*.
 Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept;
+
+// Another ABI than this machine's own (i386, x32), whose numbers mean other calls.
+bool is_foreign(std::uint32_t arch, std::uint32_t number) noexcept;
+// What becomes of its calls.
+Verdict foreign_verdict(const SeccompSpec& spec) noexcept;
 
 // Whether `spec`, told or not, refuses the call, with which errno and why (docs/design/seccomp.md has the whys). `args` are the
 // caller's registers: what is behind pointers does not count.

@@ -410,10 +410,15 @@ Rule rule_for(const SeccompSpec& spec, Group group) noexcept {
   return spec.tell_refusals ? told(group, rule) : rule;
 }
 
+bool is_foreign(std::uint32_t arch, std::uint32_t number) noexcept {
+  return arch != kNativeArch || (kHasX32 && number >= kX32Bit && number != kSkippedCall);
+}
+
+Verdict foreign_verdict(const SeccompSpec& spec) noexcept { return spec.tell_refusals ? kNotify : kKill; }
+
 Verdict judge(const SeccompSpec& spec, const seccomp_data& data) noexcept {
-  if (data.arch != kNativeArch) return kKill;
   const auto number = static_cast<std::uint32_t>(data.nr);
-  if (kHasX32 && number >= kX32Bit && number != kSkippedCall) return kKill;
+  if (is_foreign(data.arch, number)) return foreign_verdict(spec);
   return decide(rule_for(spec, group_of(number)), data);
 }
 
