@@ -1,7 +1,7 @@
 // belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
-#include <time.h>  // NOLINT(modernize-deprecated-headers): strptime, timegm
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ namespace belljar::cli {
 namespace {
 
 struct GivenExplain {
-  std::string id = "last";
+  std::string id = "last", workspace;
   bool json = false, list = false, model = false;
 };
 
@@ -82,6 +82,7 @@ std::string sentence(const Violation& violation) {
   if (!violation.target.empty()) text += " " + belljar::quoted(violation.target);
   if (violation.count > 1) text += format(", {} times", violation.count);
   if (violation.errnum != 0) text += format(", and got {}", errno_name(violation.errnum));
+  else if (violation.operation == "system-call") text += ", and was killed";
   return text;
 }
 
@@ -140,21 +141,6 @@ std::string heading(const runtime::KeptRun& run) {
                 format("exit code {}", run.result.exit_code), acts(total));
 }
 
-// `last` is the last run that was refused something, and whoever asks may mean a later one. By its id, which begins with the time
-// in UTC.
-void tell_age(const std::string& id) {
-  constexpr std::int64_t kNews = 60;  // seconds
-  std::tm began{};
-  if (::strptime(id.c_str(), "%Y%m%d-%H%M%S", &began) == nullptr) return;
-  const std::int64_t seconds = ::time(nullptr) - ::timegm(&began);
-  if (seconds < kNews) return;
-  const std::int64_t minutes = seconds / 60, hours = minutes / 60;
-  const std::string age = hours < 2    ? format("{} min", minutes)
-                          : hours < 48 ? format("{} hours", hours)
-                                       : format("{} days", hours / 24);
-  print_note(format("this run began {} ago; runs that were refused nothing since then are not kept", age));
-}
-
 std::string counted_only(const ExecResult& result) {
   std::string text;
   if (result.violations_dropped > 0) text += format("\n{} more: there was no room for them\n", acts(result.violations_dropped));
@@ -189,6 +175,12 @@ bool exists(const std::string& path) {
   return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0 || errno != ENOENT;
 }
 
+// Workspaces are kept by their canonical paths.
+std::string canonical(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.empty() ? "." : path.c_str(), real) == nullptr ? path : real;
+}
+
 int explain(const GivenExplain& given) {
   const std::string home = own_variable("HOME");
   const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists};
@@ -203,11 +195,10 @@ int explain(const GivenExplain& given) {
     }
     return print_result(text);
   }
-  const auto run = store.load(given.id);
+  const auto run = given.id == "last" ? store.load_last(canonical(given.workspace)) : store.load(given.id);
   if (!run) return print_error(run.error());
   if (given.json) return print_result(json_with_permits(*run, context));
   if (given.model) return print_result(to_model_text(run->result));
-  if (given.id == "last") tell_age(run->result.id);
   std::string text = heading(*run);
   std::size_t number = 0;
   for (const Alike& alike : group_alike(run->result.violations, context)) text += in_words(++number, alike);
@@ -220,6 +211,7 @@ void add_explain(const OptionParser& app, int& exit_code) {
   const OptionParser sub = app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it");
   const auto given = std::make_shared<GivenExplain>();
   sub.add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
+  sub.add_option("--workspace", given->workspace, "Of which `last` is the last run (default: the one you are in)").type_name("DIR");
   const Option json = sub.add_flag("--json", given->json, "As one JSON object");
   const Option model = sub.add_flag("--model", given->model, "As the block of text that a model is given").excludes(json);
   sub.add_flag("--list", given->list, "The runs that are kept, oldest first").excludes(json).excludes(model);

@@ -52,6 +52,7 @@
 #include "policy/backends.h"
 #include "policy/look.h"
 #include "policy/merge.h"
+#include "policy/paths.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
 #include "runtime/signals.h"
@@ -125,17 +126,18 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
 }
 
 // What a command wrote and then closed was refused without a word to it: it may well end as if all were done.
-void tell_dropped(const ExecResult& result) {
+void tell_dropped(const ExecResult& result, const std::string& hint) {
   std::set<std::string> told;
   for (const Violation& violation : result.violations) {
     if (violation.operation != "write" || violation.errnum != 0 || told.size() == kShownViolations) continue;
     if (!told.insert(violation.target).second) continue;
     print_note(format("{} is as it was: what was written there was refused when it was closed; {}", quoted(violation.target),
-                      result.id.empty() ? "--verbose tells why" : "belljar explain last"));
+                      hint.empty() ? "--verbose tells why" : hint));
   }
 }
 
-void tell_refusals(const ExecResult& result, bool verbose) {
+// `hint`: how to ask for more; empty when nothing was kept.
+void tell_refusals(const ExecResult& result, bool verbose, const std::string& hint) {
   std::uint64_t acts = result.violations_dropped, limits = 0;
   for (const Violation& violation : result.violations) (violation.operation == "limit" ? limits : acts) += violation.count;
   if (verbose) {
@@ -150,19 +152,23 @@ void tell_refusals(const ExecResult& result, bool verbose) {
     if (result.violations_hidden > 0)
       print_note(format("{} refused and hidden by ignore_violations", counted(result.violations_hidden)));
   }
-  tell_dropped(result);
+  tell_dropped(result, hint);
   // A limit is the result's reason, and was told above.
   if (acts == 0 || result.exit_code == 0) return;
-  print_note(format("{} refused; {}", counted(acts), result.id.empty() ? "--verbose tells which" : "belljar explain last"));
+  print_note(format("{} refused; {}", counted(acts), hint.empty() ? "--verbose tells which" : hint));
 }
 
-// What was refused is kept for `belljar explain`. That it could not be kept is no fault of the run.
-void keep_refusals(ExecResult& result, const GivenRun& given, const std::string& program, const std::string& workspace) {
-  if (result.violations.empty()) return;
+// What was refused is kept for `belljar explain`; returns how to ask for it. That it could not be kept is no fault of the run.
+std::string keep_refusals(ExecResult& result, bool verbose, const std::string& program, const policy::MergeContext& context) {
   const runtime::ViolationStore store(default_state_dir());
-  auto id = store.keep({program, workspace, result});
-  if (id) result.id = *std::move(id);
-  else if (given.verbose) print_note(id.error().line());
+  if (result.violations.empty()) return store.note_last({program, context.workspace, result}), "";
+  auto id = store.keep({program, context.workspace, result});
+  if (!id) {
+    if (verbose) print_note(id.error().line());
+    return "";
+  }
+  result.id = *std::move(id);
+  return "belljar explain " + (policy::is_within(context.cwd, context.workspace) ? "last" : result.id);
 }
 
 std::vector<std::string> words_of(const GivenRun& given) {
@@ -223,7 +229,8 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
-Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried) {
+Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried,
+                            std::string& hint) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
                                              "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(load_audited(given, command, audit));
@@ -250,7 +257,8 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   const IgnoredInterrupt ended;
   tried = choice.tried();
-  if (ran) keep_refusals(ran->result, given, command.argv[0], context.workspace);
+  if (ran) tell_private_tmp(ran->result, words_of(given), loaded.effective.complete, context.workspace);
+  if (ran) hint = keep_refusals(ran->result, given.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);
   return ran;
@@ -260,7 +268,8 @@ int run_command(const GivenRun& given) {
   UniqueFd report;
   RunAudit audit;
   std::vector<TriedBackend> tried;
-  auto ran = run_it(given, report, audit, tried);
+  std::string hint;
+  auto ran = run_it(given, report, audit, tried, hint);
   ExecResult failed;
   if (!ran) {
     print_error(ran.error());
@@ -270,7 +279,8 @@ int run_command(const GivenRun& given) {
   } else {
     ran->result.tried = std::move(tried);
     tell_people(*ran, given.verbose);
-    tell_refusals(ran->result, given.verbose);
+    tell_unreachable(ran->result);
+    tell_refusals(ran->result, given.verbose, hint);
   }
   const ExecResult& result = ran ? ran->result : failed;
   // Lost output or an unwritten report is no success, whatever the program said.

@@ -1,15 +1,22 @@
 #include "cli/run_notes.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "cli/errors.h"
+#include "policy/paths.h"
 
 namespace belljar::cli {
 
@@ -43,6 +50,69 @@ void tell_limits(const ExecResult& result, std::uint64_t output_dropped) {
       print_note(format("the limit `output` was reached: {} {} of output dropped", output_dropped,
                         output_dropped == 1 ? "byte" : "bytes"));
     else if (result.exit_code != 0 && result.message.empty()) print_note(format("the limit `{}` was reached", limit));
+  }
+}
+
+namespace {
+
+constexpr std::string_view kTemporary[] = {"/tmp", "/var/tmp"};
+
+// Paths in `text` below a temporary directory, as a shell's words have them: no expansion, no quoting beyond a cut.
+std::vector<std::string> temporary_paths(std::string_view text) {
+  std::vector<std::string> paths;
+  for (const std::string_view folder : kTemporary) {
+    for (std::size_t at = text.find(folder); at != std::string_view::npos; at = text.find(folder, at + folder.size())) {
+      const bool begins = at == 0 || std::string_view(" \t\n'\"=:(<>&|;`@").find(text[at - 1]) != std::string_view::npos;
+      const std::string_view path = text.substr(at, text.find_first_of(" \t\n'\"):;|&<>`$*?[{", at) - at);
+      if (begins && path.size() > folder.size() + 1 && path[folder.size()] == '/') paths.emplace_back(path);
+    }
+  }
+  return paths;
+}
+
+bool exists(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+
+// Something that the policy says of more than the whole directory shows it.
+bool is_shown(const Filesystem& complete, std::string_view path) {
+  const FsEntry* rule = find_rule(complete, path);
+  return rule != nullptr && rule->path != "/" && std::ranges::find(kTemporary, rule->path) == std::end(kTemporary);
+}
+
+std::string_view why_unreachable(std::string_view reason) {
+  if (reason == "dns") return "its name does not resolve on this machine";
+  if (reason == "dial") return "nothing answers there, or there is no way to it";
+  if (reason == "upstream") return "the upstream proxy does not bring it there";
+  if (reason == "tls") return "TLS with it failed";
+  if (reason == "server") return "it does not answer as HTTP asks";
+  return {};
+}
+
+}  // namespace
+
+void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
+                      const std::string& workspace) {
+  const bool private_tmp = std::ranges::any_of(result.enforcement, [](const EnforcementClause& clause) {
+    return clause.clause == "filesystem.tmp" && clause.asked.starts_with("private");
+  });
+  if (result.exit_code == 0 || !private_tmp) return;
+  std::set<std::string> told;
+  for (const std::string& word : words) {
+    for (const std::string& path : temporary_paths(word)) {
+      if (policy::is_within(path, workspace) || is_shown(complete, path) || !exists(path) || !told.insert(path).second) continue;
+      print_note(format("{} is not there inside: the sandbox has a {} of its own; --read {} shows it", quoted(path),
+                        path.starts_with("/var") ? "/var/tmp" : "/tmp", escaped(path)));
+    }
+  }
+}
+
+void tell_unreachable(const ExecResult& result) {
+  if (result.exit_code == 0) return;
+  std::set<std::string> told;
+  for (const EgressRecord& record : result.egress) {
+    const std::string_view why = why_unreachable(record.reason);
+    const std::string place = format("{}:{}", record.host, record.port);
+    if (why.empty() || !told.insert(place).second) continue;
+    print_note(format("{} is allowed and was not reached: {}", quoted(place), why));
   }
 }
 

@@ -16,6 +16,12 @@ std::vector<std::string> notes_of_accepted(const EnforcementReport& report, cons
 void warn_of_accepted(const EnforcementReport& report, const Policy& policy);
 // At the end, of limits that the result's message does not name. `output_dropped`: bytes beyond the cap.
 void tell_limits(const ExecResult& result, std::uint64_t output_dropped);
+// At the end of a run that failed: which of its `words` (program and arguments, or shell text) name something of the host's /tmp or
+// /var/tmp, in whose place the sandbox has directories of its own. `complete`: policy::Effective::complete.
+void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
+                      const std::string& workspace);
+// And which allowed hosts the proxy could not reach.
+void tell_unreachable(const ExecResult& result);
 // --verbose: every clause.
 void tell_enforcement(const EnforcementReport& report);
 

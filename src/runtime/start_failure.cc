@@ -97,6 +97,11 @@ Error not_found(const std::string& program, const std::string& path) {
   if (!shebang.empty())
     return error(format("its interpreter {} or the file itself is not there inside the sandbox", quoted(shebang)),
                  "install the interpreter, or allow reading both with --read");
+  for (const std::string_view folder : {"/tmp/", "/var/tmp/"}) {
+    if (path.starts_with(folder))
+      return error(format("the sandbox has a {} of its own, without the host's files", folder.substr(0, folder.size() - 1)),
+                   "show the file with --read, or put it in the workspace");
+  }
   return error("the file, or the loader it asks for, is not there inside the sandbox", "allow reading it with --read");
 }
 

@@ -8,12 +8,15 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
 #include "base/write_all.h"
+#include "policy/paths.h"
 
 namespace belljar::runtime {
 namespace {
@@ -21,6 +24,7 @@ namespace {
 constexpr std::size_t kIdSize = sizeof "20261121-064030-123456" - 1;
 constexpr std::string_view kSuffix = ".json";
 constexpr std::string_view kUnfinished = ".unfinished-";
+constexpr std::string_view kLast = "last-";  // of a workspace, by a number of its path
 constexpr std::size_t kMaxRead = kMaxKeptBytes * 2;
 constexpr std::time_t kUnfinishedAge = 3600;  // seconds, after which its writer is surely gone
 
@@ -109,22 +113,39 @@ std::vector<std::string> ids_in(const UniqueFd& directory) {
   return ids;
 }
 
+std::time_t status_time(const UniqueFd& directory, const std::string& name) {
+  struct stat status{};
+  return ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 ? status.st_mtime : 0;
+}
+
 // The oldest go. Another process may do the same at this moment: what is gone is gone.
 void prune(const UniqueFd& directory) {
   const std::vector<std::string> ids = ids_in(directory);
   for (std::size_t i = 0; i + ViolationStore::kMaxRuns < ids.size(); ++i)
     ::unlinkat(directory.get(), (ids[i] + std::string(kSuffix)).c_str(), 0);
+  std::vector<std::pair<std::time_t, std::string>> notes;
   for (const std::string& name : names_in(directory)) {
     struct stat status{};
+    if (name.starts_with(kLast)) notes.emplace_back(status_time(directory, name), name);
     if (name.starts_with(kUnfinished) && ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
         status.st_mtime + kUnfinishedAge < std::time(nullptr))
       ::unlinkat(directory.get(), name.c_str(), 0);
   }
+  std::ranges::sort(notes);
+  for (std::size_t i = 0; i + ViolationStore::kMaxRuns < notes.size(); ++i)
+    ::unlinkat(directory.get(), notes[i].second.c_str(), 0);
 }
 
-Result<std::string> read_run(int directory, const std::string& id) {
-  const std::string what = format("cannot read what was kept of run {}", quoted(id));
-  const UniqueFd file(::openat(directory, (id + std::string(kSuffix)).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+// Of the name that a workspace's last run has: any number that is the same for each process.
+std::string last_name(std::string_view workspace) {
+  std::uint64_t number = 0xcbf29ce484222325U;  // FNV-1a
+  for (const char c : workspace) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  return format("{}{:016x}", kLast, number);
+}
+
+Result<std::string> read_file(int directory, const std::string& name) {
+  const std::string what = format("cannot read what was kept of a run in {}", quoted(name));
+  const UniqueFd file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.valid()) return failed(what, "openat", errno);
   std::string text;
   char buffer[16384];
@@ -175,13 +196,7 @@ Result<std::vector<std::string>> ViolationStore::list() const {
 
 Result<KeptRun> ViolationStore::load(std::string_view id) const {
   const std::vector<std::string> ids = BELLJAR_TRY(list());
-  if (ids.empty())
-    return Error(Code::kNotFound, "there is nothing to explain")
-        .reason(state_.empty() ? "neither HOME nor XDG_STATE_HOME names a directory, so no run keeps its refusals"
-                               : format("no run of yours with a refusal was kept in {}", quoted(path())))
-        .next(
-            "a run keeps them when something was refused and that directory can be written; `belljar run --json` tells them "
-            "always");
+  if (ids.empty()) return nothing();
   std::vector<std::string> fitting;
   std::ranges::copy_if(ids, std::back_inserter(fitting),
                        [&](const std::string& known) { return !id.empty() && (known.starts_with(id) || known.ends_with(id)); });
@@ -195,7 +210,57 @@ Result<KeptRun> ViolationStore::load(std::string_view id) const {
         .next(format("write more of it, for example {}", fitting.back()));
   const UniqueFd directory(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!directory.valid()) return failed(format("cannot read {}", quoted(path())), "open", errno);
-  return parse_kept_run(BELLJAR_TRY(read_run(directory.get(), fitting[0])));
+  return parse_kept_run(BELLJAR_TRY(read_file(directory.get(), fitting[0] + std::string(kSuffix))));
+}
+
+Error ViolationStore::nothing() const {
+  return Error(Code::kNotFound, "there is nothing to explain")
+      .reason(state_.empty() ? "neither HOME nor XDG_STATE_HOME names a directory, so no run keeps its refusals"
+                             : format("no run of yours with a refusal was kept in {}", quoted(path())))
+      .next("a run keeps them when something was refused and that directory can be written; `belljar run --json` tells them always");
+}
+
+void ViolationStore::note_last(KeptRun run) const {
+  if (state_.empty()) return;
+  const UniqueFd directory(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status{};
+  if (!directory.valid() || ::fstat(directory.get(), &status) != 0 || status.st_uid != ::geteuid() || (status.st_mode & 022) != 0)
+    return;
+  run.result.id = id_of(std::chrono::system_clock::now());
+  const std::string unfinished = format("{}{}", kUnfinished, run.result.id);
+  const UniqueFd file(::openat(directory.get(), unfinished.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file.valid()) return;
+  const std::string name = last_name(run.workspace);
+  const bool first = ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+  if (!write_all(file.get(), to_json(run) + "\n") ||
+      ::renameat(directory.get(), unfinished.c_str(), directory.get(), name.c_str()) != 0)
+    ::unlinkat(directory.get(), unfinished.c_str(), 0);
+  else if (first) prune(directory);
+}
+
+Result<KeptRun> ViolationStore::load_last(std::string_view directory) const {
+  const std::vector<std::string> ids = BELLJAR_TRY(list());
+  if (ids.empty()) return nothing();
+  const UniqueFd folder(::open(path().c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder.valid()) return failed(format("cannot read {}", quoted(path())), "open", errno);
+  std::vector<std::string> names;
+  for (const std::string& id : ids) names.push_back(id + std::string(kSuffix));
+  for (std::string up(directory);; up.resize(std::max<std::size_t>(up.rfind('/'), 1))) {
+    names.push_back(last_name(up));
+    if (up.size() <= 1) break;
+  }
+  std::optional<KeptRun> last;
+  for (const std::string& name : names) {
+    const auto text = read_file(folder.get(), name);
+    auto run = text ? parse_kept_run(*text) : Result<KeptRun>(text.error());
+    if (!run || !policy::is_within(directory, run->workspace)) continue;
+
+    if (!last || run->result.id > last->result.id) last = *std::move(run);
+  }
+  if (last) return *std::move(last);
+  return Error(Code::kNotFound, format("there is nothing to explain in {}", quoted(directory)))
+      .reason("no run of a workspace there was kept")
+      .next("`belljar explain --list` names the runs of others; `belljar explain ID` explains one");
 }
 
 }  // namespace belljar::runtime

@@ -3,7 +3,8 @@
 // A file for each run, mode 0600, in a directory of mode 0700 that must be ours; whole or not there at all (a file without a name
 // is written first and then linked). At most kMaxRuns are kept: writing one removes the oldest. Any number of processes may write
 // at the same time. The state directory is hidden from every sandbox (policy/merge.h, hide_state).
-// Nothing here is on the way of a run without refusals.
+// Of a run without refusals only that it was the last of its workspace is noted, where the directory is there already: a file for
+// each workspace, of which as many are kept.
 #pragma once
 
 #include <cstddef>
@@ -33,12 +34,20 @@ class ViolationStore {
   // kInvalidArgument, several fit; kDataLoss.
   Result<KeptRun> load(std::string_view id) const;
 
+  // Notes that `run`, which was refused nothing, was the last of its workspace; where nothing was ever kept nothing is written. What
+  // cannot be noted is left out.
+  void note_last(KeptRun run) const;
+
+  // The last run, with refusals or without, of a workspace at or above `directory`. Errors as load().
+  Result<KeptRun> load_last(std::string_view directory) const;
+
   // Oldest first. Empty when there is no directory.
   Result<std::vector<std::string>> list() const;
 
  private:
   std::string path() const { return state_ + "/violations"; }
   Result<UniqueFd> open_for_keeping() const;
+  Error nothing() const;
 
   std::string state_;
 };

@@ -1,5 +1,6 @@
 // What a run was refused, from the act to `belljar explain`. Every refusal has a twin that is allowed.
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -37,17 +38,94 @@ class Violations : public KeptRuns {
 constexpr char kConnect[] = "socket.socket(1).connect('host.sock')\nprint('CONNECTED')\n";
 
 // Whoever asks for the last one may mean a later one, which was refused nothing and is not kept.
-TEST_F(Violations, AnOldRunIsNotTakenForANewOne) {
+TEST_F(Violations, LastIsTheLastRunAlsoWithoutARefusalAndOfThisWorkspace) {
   (void)python(kConnect);
-  EXPECT_EQ(explain().err, "");
-  const std::string old = "cd " + kept() +
-                          "/violations && f=$(ls) && sed \"s/\\\"id\\\":\\\"[0-9]*/\\\"id\\\":\\\"20200101/\" $f "
-                          ">20200101${f#????????} && rm $f";
-  const Outcome made = run({"/bin/sh", "-ec", old});
-  ASSERT_EQ(made.exit_code, 0) << made;
-  const Outcome words = explain();
-  EXPECT_NE(words.err.find(" days ago; runs that were refused nothing since then are not kept"), std::string::npos) << words;
-  EXPECT_NE(words.out.find("run 20200101-"), std::string::npos) << words;
+  EXPECT_NE(explain().out.find("1 act refused\n"), std::string::npos);
+  EXPECT_EQ(python("print('fine')").exit_code, 0);
+  const Outcome fine = explain({"last"});
+  EXPECT_TRUE(fine.out.ends_with(", ended (exit code 0); 0 acts refused\n")) << fine;
+  // Another workspace's runs are not this one's, seen from here or from there.
+  base_.make_dir("other/below");
+  RunOptions there = options();
+  there.cwd = base_ / "other";
+  EXPECT_NE(belljar({"explain"}, there).err.find("there is nothing to explain in "), std::string::npos);
+  EXPECT_EQ(belljar({"run", "-c", "exit 3"}, there).exit_code, 3);
+  EXPECT_EQ(explain().out, fine.out);
+  for (const char* directory : {"other", "other/below"}) {
+    there.cwd = base_ / directory;
+    const Outcome words = belljar({"explain"}, there);
+    EXPECT_NE(words.out.find(base_ / "other"), std::string::npos) << words;
+    EXPECT_NE(words.out.find("exit code 3"), std::string::npos) << words;
+  }
+  EXPECT_EQ(belljar({"explain", "--workspace", base_ / "ws"}, there).out, fine.out);
+  // What explains a run of elsewhere is its id.
+  there.cwd = base_.path();
+  const Outcome elsewhere = belljar({"run", "--workspace", base_ / "ws", "-c", "echo x >/etc/belljar-test"}, there);
+  const std::size_t at = elsewhere.err.find("belljar explain 20");
+  ASSERT_NE(at, std::string::npos) << elsewhere;
+  const std::string id = elsewhere.err.substr(at + sizeof "belljar explain " - 1, sizeof "20261121-064030-123456" - 1);
+  EXPECT_NE(belljar({"explain", id}, there).out.find("/etc/belljar-test"), std::string::npos) << id;
+}
+
+// A mask answers inside the kernel and tells nobody; the name's own link does.
+TEST_F(Violations, AReadOfAHiddenSecretIsTold) {
+  base_.write("home/.ssh/id_rsa", "KEY\n");
+  base_.write("home/.netrc", "machine x\n");
+  base_.make_dir("home/.aws");
+  const Outcome refused = belljar({"run", "-c", "ls -la ~ >/dev/null; cat ~/.ssh/id_rsa; exec cat ~/.netrc ~/.bashrc"}, options());
+  EXPECT_EQ(refused.out, "") << refused;
+  EXPECT_TRUE(refused.err.ends_with("belljar: 2 acts were refused; belljar explain last\n")) << refused;
+  const std::string words = explain().out;
+  for (const char* name : {".ssh", ".netrc"}) {
+    EXPECT_NE(words.find("tried to read `" + (base_ / "home/") + name + "`, and got EACCES"), std::string::npos) << words;
+    EXPECT_NE(words.find("--read " + (base_ / "home/") + name), std::string::npos) << words;
+  }
+  EXPECT_NE(words.find("filesystem.secrets (default secrets)"), std::string::npos) << words;
+  EXPECT_EQ(words.find(".aws"), std::string::npos) << "nobody used it: " << words;
+  // What tells is not the command's to change.
+  const Outcome hushed = belljar({"run", "--verbose", "-c",
+                                  "cat ~/.netrc; cd /dev/used-by-belljar; chmod 755 .; rm -f *; touch x; cat ~/.netrc; false"},
+                                 options());
+  EXPECT_NE(hushed.err.find("refused: read `" + (base_ / "home/.netrc")), std::string::npos) << hushed;
+  // The twin.
+  EXPECT_EQ(belljar({"run", "--read", base_ / "home/.netrc", "-c", "cat ~/.netrc"}, options()).out, "machine x\n");
+}
+
+TEST_F(Violations, ThatTmpIsPrivateIsSaidOfWhatLiesThere) {
+  const TempDir there("/tmp");
+  const std::string file = there.write("data", "DATA\n"), program = there.write("program", "#!/bin/sh\necho ran\n", 0755);
+  const std::string note = "belljar: `" + file + "` is not there inside: the sandbox has a /tmp of its own; --read " + file + " shows it\n";
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--", "cat", file}, {"-c", "cat <'" + file + "'"}}) {
+    std::vector<std::string> args = {"run"};
+    args.insert(args.end(), words.begin(), words.end());
+    const Outcome refused = belljar(args, options());
+    EXPECT_NE(refused.err.find(note), std::string::npos) << refused;
+    args.insert(args.begin() + 1, {"--read", file});
+    EXPECT_EQ(belljar(args, options()).err, "");
+  }
+  const Outcome started = belljar({"run", "--", program}, options());
+  EXPECT_EQ(started.exit_code, 127) << started;
+  EXPECT_NE(started.err.find("the sandbox has a /tmp of its own"), std::string::npos) << started;
+  EXPECT_EQ(belljar({"run", "--read", program, "--", program}, options()).out, "ran\n");
+  EXPECT_EQ(belljar({"run", "-c", "cat " + file + " 2>/dev/null; true"}, options()).err, "") << "it was content";
+}
+
+TEST_F(Violations, AnAllowedHostThatIsNotReachedIsTold) {
+  const std::string ask = "import os, urllib.request\nurllib.request.urlopen('http://nobody.invalid/')";
+  const std::string note = "belljar: `nobody.invalid:80` is allowed and was not reached: its name does not resolve on this machine\n";
+  const Outcome refused = python(ask, {"--allow-domain", "nobody.invalid"});
+  EXPECT_NE(refused.err.find(note), std::string::npos) << refused;
+  EXPECT_EQ(python(ask, {"--allow-domain", "other.invalid"}).err.find("was not reached"), std::string::npos) << "refused, and told so";
+}
+
+TEST_F(Violations, AKillByTheFilterNamesTheCall) {
+  const std::string x32 = "import ctypes; ctypes.CDLL(None).syscall(0x40000027)";
+  const Outcome killed = python(x32);
+  EXPECT_EQ(killed.exit_code, 128 + SIGSYS) << killed;
+  EXPECT_NE(explain().out.find("tried the system call `getpid of x32`, and was killed\n"), std::string::npos) << explain();
+  // Who would live on gets what nobody can catch.
+  EXPECT_EQ(python("import signal; signal.signal(signal.SIGSYS, signal.SIG_IGN); " + x32).exit_code, 128 + SIGKILL);
+  EXPECT_EQ(python("import ctypes; ctypes.CDLL(None).syscall(39)").exit_code, 0);
 }
 
 TEST_F(Violations, AFailedRunHintsAndExplainTellsRuleFlagAndRisk) {
