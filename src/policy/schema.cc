@@ -40,7 +40,7 @@ constexpr Key kKeys[] = {
      BELLJAR_FIELD(enable_weaker_nested_sandbox), "false", "parts that cannot nest are missing", "Inside another sandbox, drop what cannot nest, and report it.",
      "the start fails inside another sandbox"},
     {"allow_nested_userns", "--allow-nested-userns", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(allow_nested_userns), "false",
-     "kernel code reachable only with namespaced capabilities", "The command may make user namespaces (Chromium, Bazel, bwrap inside).",
+     "kernel code reachable only with namespaced capabilities", "The command may make user namespaces (Chromium, Bazel, bwrap), without a /proc of their own.",
      "programs that nest fail"},
     {"allow_root_uid", "--allow-root-uid", T::kBool, "", J::kReplace, N::kStricter, false, BELLJAR_FIELD(allow_root_uid), "false",
      "kernel uid 0 passes many checks without capabilities", "As root on a file system that cannot idmap: run with kernel uid 0, loudly.",

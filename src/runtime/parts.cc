@@ -60,6 +60,9 @@ bool give_way(const Error& error, backend::Workplace& place) {
   if (place.overlays && error.call().starts_with("tree: overlay")) return place.overlays = false, true;
   // One seccomp listener for each chain of filters: another sandbox around us has it.
   if (place.listener && error.errnum() == EBUSY && error.call().starts_with("seccomp")) return place.listener = false, true;
+  // Another Belljar's filter, which refuses the broker's sock_diag and has the listener too.
+  if (place.listener && error.errnum() == EPROTONOSUPPORT && error.call().starts_with("sockets"))
+    return place.listener = false, true;
   return false;
 }
 

@@ -103,6 +103,45 @@ TEST(NestedSandbox, AProcThatIsNotItsOwnIsInTheReport) {
   EXPECT_TRUE(own.out.starts_with("init")) << own;
 }
 
+// What neither has: a listener of its own, sock_diag, openat2, and a /proc that is not covered in part.
+TEST(NestedSandbox, BelljarRunsInABelljarThatLetsNamespacesNest) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir workspace;
+  const auto nested = [&](std::vector<std::string> outer, std::vector<std::string> inner) {
+    std::vector<std::string> args = {"run"};
+    args.insert(args.end(), outer.begin(), outer.end());
+    args.insert(args.end(), {"--", kBelljar, "run"});
+    args.insert(args.end(), inner.begin(), inner.end());
+    args.insert(args.end(), {"-c", "echo x >made && cat made; echo x >/etc/belljar-test"});
+    return belljar(args, {.stdin_is = Input::kNull, .cwd = workspace.path()});
+  };
+  const Outcome made = nested({"--allow-nested-userns"}, {"--enable-weaker-nested-sandbox"});
+  EXPECT_EQ(made.out, "x\n") << made;
+  EXPECT_NE(made.err.find("/etc/belljar-test"), std::string::npos) << made;
+  EXPECT_EQ(nested({}, {"--enable-weaker-nested-sandbox"}).exit_code, 125) << "the outer one lets nothing nest";
+}
+
+// The host's /bin and /lib64 are links into /usr.
+TEST_F(Shown, ARootOfUsrAloneStartsTheSameOnBothTiers) {
+  const std::string policy =
+      "[filesystem]\nentries = [ { path = \"/\", access = \"none\" }, { path = \"/usr\", access = \"read\" } ]\n";
+  for (const std::string backend : {"native", "landlock"}) {
+    const Outcome started = under(policy, {"--backend", backend, "-c", "echo ran; cat /etc/passwd"});
+    EXPECT_EQ(started.out, "ran\n") << backend << started;
+    const std::string closed = policy.substr(0, policy.size() - 3) + ", { path = \"/usr/bin\", access = \"none\" } ]\n";
+    EXPECT_NE(under(closed, {"--backend", backend, "-c", "echo ran"}).out, "ran\n") << backend;
+  }
+}
+
+// Where the limits are not held in full, an ordinary user's start goes on and says so.
+TEST_F(Shown, TheProfileForCiStartsForAnOrdinaryUser) {
+  const Outcome started = run_in({"--policy", "ci-strict", "-c", "echo ran"}, {.stdin_is = Input::kNull, .env = environment()});
+  EXPECT_EQ(started.out, "ran\n") << started;
+  const Outcome report = run_in({"--policy", "ci-strict", "--json", "--", "true"}, {.stdin_is = Input::kNull, .env = environment()});
+  const bool full = report.out.find(R"("clause":"limits.memory")") != std::string::npos && report.err.empty();
+  EXPECT_TRUE(full || started.err.find("warning: limits.memory is partial, as accepted") != std::string::npos) << started << report;
+}
+
 // A link that leads to nothing yet: what is made there later is what the rule is about.
 TEST_F(Shown, ARuleForADanglingLinkIsAboutWhereItLeads) {
   ASSERT_EQ(::symlink("later", (workspace_ / "link").c_str()), 0);
