@@ -105,7 +105,11 @@ Result<Site> Files::find_target(const std::string& path, std::optional<FileInfo>
     Site site = BELLJAR_TRY(find_site(at));
     info = describe(site.parent.get(), site.name);
     if (!info || info->type != FileType::kSymlink) return site;
-    if (info->target.starts_with('/')) return file_error(EXDEV, "open", path, "");
+    if (info->target.starts_with('/')) {
+      if (!relative(info->target)) return file_error(EXDEV, "open", path, "");
+      at = info->target;
+      continue;
+    }
     const std::size_t slash =
         at.find_last_not_of('/') == std::string::npos ? std::string::npos : at.rfind('/', at.find_last_not_of('/'));
     at = slash == std::string::npos ? info->target : at.substr(0, slash + 1) + info->target;
@@ -117,8 +121,7 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
   for (std::size_t end = 0; end != std::string::npos;) {
     end = rest.find('/', end + 1);
     const std::string prefix = rest.substr(0, end);
-    if (const int fd = open_at(workspace_.get(), prefix, O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-        fd >= 0) {
+    if (const int fd = open_within(prefix, O_PATH | O_DIRECTORY); fd >= 0) {
       ::close(fd);
       continue;
     }
@@ -129,7 +132,7 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
     if (failed == 0) continue;
     // A directory that somebody made meanwhile is fine; a link that leads nowhere is none.
     const int there =
-        failed != EEXIST ? -1 : open_at(workspace_.get(), prefix, O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+        failed != EEXIST ? -1 : open_within(prefix, O_PATH | O_DIRECTORY);
     if (there < 0) return file_error(failed, "make directory", path, "mkdir");
     ::close(there);
   }
@@ -158,7 +161,7 @@ Result<void> Files::write(const std::string& path, std::string_view bytes, const
 std::vector<std::string> Files::missing_parents(const std::string& rest) const {
   std::vector<std::string> missing;
   for (std::size_t end = rest.find('/', 1); end != std::string::npos; end = rest.find('/', end + 1)) {
-    const UniqueFd fd(open_at(workspace_.get(), rest.substr(0, end), O_PATH, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS));
+    const UniqueFd fd(open_within(rest.substr(0, end), O_PATH));
     if (!fd.valid() && errno == ENOENT) missing.push_back(rest.substr(0, end));
   }
   return missing;

@@ -152,8 +152,23 @@ Result<std::string> Files::relative(const std::string& path) const {
   return file_error(EXDEV, "open", path, "");
 }
 
-Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {
+// An absolute link is followed from "/" as a command would, to look at where it comes out (O_PATH touches nothing); what is then
+// opened is that path, in which no link is left.
+int Files::open_within(const std::string& relative, int flags, unsigned mode) const {
   const int fd = open_at(workspace_.get(), relative, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+  const bool climbs = ("/" + relative + "/").find("/../") != std::string::npos;
+  if (fd >= 0 || errno != EXDEV || climbs || (flags & (O_CREAT | O_TRUNC)) != 0) return fd;
+  const std::string from_root = format("{}/{}", options_.workspace.substr(1), relative);
+  const UniqueFd there(open_at(options_.root.get(), from_root, O_PATH | (flags & O_NOFOLLOW), 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
+  const std::string canonical = there.valid() ? canonical_of(there.get()) : "";
+  if (!there.valid() || !policy::is_within(canonical, canonical_)) return errno = EXDEV, -1;
+  std::string rest = canonical.substr(canonical_ == "/" ? 0 : canonical_.size());
+  rest.erase(0, rest.find_first_not_of('/'));
+  return open_at(workspace_.get(), rest.empty() ? "." : rest, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+}
+
+Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {
+  const int fd = open_within(relative, flags, mode);
   if (fd < 0) return file_error(errno, "open", path, "openat2");
   return UniqueFd(fd);
 }
@@ -236,7 +251,7 @@ Result<std::string> Files::find_cwd(const std::string& cwd) const {
   if (cwd.empty()) return options_.workspace;
   const ActAs identity(options_.uid, options_.gid);
   const auto rest = relative(cwd);
-  const int fd = !rest ? -1 : open_at(workspace_.get(), *rest, O_PATH | O_DIRECTORY, 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
+  const int fd = !rest ? -1 : open_within(*rest, O_PATH | O_DIRECTORY);
   const int errnum = errno;
   if ((!rest && rest.error().what().starts_with("path escapes")) || (rest && fd < 0 && errnum == EXDEV))
     return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(cwd)))

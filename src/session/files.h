@@ -71,6 +71,8 @@ class Files {
         workspace_(std::move(workspace)),
         canonical_(canonical_of(workspace_.get())) {}
   Result<std::string> relative(const std::string& path) const;
+  // As open_at() beneath the workspace, and through links that lead out of it and back. -1 and errno.
+  int open_within(const std::string& relative, int flags, unsigned mode = 0) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
   Result<Site> find_site(const std::string& path) const;
   // As find_site(), and through the links at its end. `info`: what stands there.

@@ -569,6 +569,47 @@ INSTANTIATE_TEST_SUITE_P(Every, Conformance,
                            return name;
                          });
 
+// By every door, as for a command.
+TEST(AbsoluteLinks, AreInsideWhereTheyComeOutInside) {
+  BELLJAR_NEEDS(user_namespaces());
+  for (const std::string backend : {"native", "local"}) {
+    const test::TempDir workspace, outside;
+    workspace.write("dir/f", "text");
+    outside.write("f", "outside");
+    for (const auto& [link, target] : {std::pair<std::string, std::string>{"file", workspace / "dir/f"}, {"way", workspace / "dir"},
+                                       {"new", workspace / "made"}, {"out", outside / "f"}, {"away", outside.path()}})
+      ASSERT_EQ(::symlink(target.c_str(), (workspace / link).c_str()), 0);
+    if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
+    SandboxConfig config;
+    config.backend = backend;
+    config.workspace = workspace.path();
+    const auto made = make_sandbox(config);
+    ASSERT_TRUE(made) << made.error().line();
+    Sandbox& sandbox = **made;
+    ASSERT_TRUE(sandbox.start());
+    EXPECT_EQ(*sandbox.read_file("file"), "text") << backend;
+    EXPECT_EQ(*sandbox.read_file("way/f"), "text") << backend;
+    EXPECT_EQ(sandbox.list("way")->size(), 1U) << backend;
+    EXPECT_TRUE(sandbox.write_file("file", "other")) << backend;
+    EXPECT_TRUE(sandbox.write_file("way/on/g", "more")) << backend;
+    EXPECT_TRUE(sandbox.write_file("new", "new")) << backend;
+    EXPECT_EQ(sandbox.exec("cat dir/f dir/on/g made; cd way && pwd")->out.bytes, "othermorenew" + (workspace / "way") + "\n") << backend;
+    const auto in = [&](const char* cwd) {
+      Command command = shell_command("pwd -P");
+      command.cwd = cwd;
+      return sandbox.exec(command);
+    };
+    EXPECT_EQ(in("way")->out.bytes, (workspace / "dir") + "\n") << backend;
+    for (const char* path : {"out", "away/f"}) {
+      EXPECT_EQ(sandbox.read_file(path).error().what(), "path escapes workspace: " + std::string(path)) << backend;
+      EXPECT_FALSE(sandbox.write_file(path, "x")) << backend;
+    }
+    EXPECT_FALSE(sandbox.list("away")) << backend;
+    EXPECT_FALSE(in("away")) << backend;
+    EXPECT_EQ(test::read_file(outside / "f"), "outside") << backend;
+  }
+}
+
 // A rehearsal answers as what it rehearses.
 TEST(DryRunConformance, FileRows) {
   for (const Row& row : file_rows()) {
