@@ -46,6 +46,7 @@ struct BoxWish {
 struct MadeBox {
   std::shared_ptr<Sandbox> sandbox;         // not started
   std::string named;                        // another absolute name of its workspace, as it was given; empty: it has none
+  std::vector<std::string> shell;           // ToolOptions::shell, where the texts are Belljar's own
   Judge judge;                              // empty: everything runs
   CallRecorder calls;                       // empty: verdicts and answers are not recorded
   std::shared_ptr<const Redactor> secrets;  // what no review shows; empty: known shapes alone

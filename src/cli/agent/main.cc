@@ -106,11 +106,6 @@ ShowOptions show_options(const AgentFlags& flags) {
           .colour = terminal && !dumb};
 }
 
-std::vector<std::string> shell_of() {
-  const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
-  return has_bash ? std::vector<std::string>{"bash", "-c"} : std::vector<std::string>();
-}
-
 // `warnings`: what this run does without, a line each before its steps.
 Result<std::shared_ptr<AgentMiddleware>> make_log(const std::string& path, const std::vector<std::string>& warnings) {
   const auto file = std::make_shared<UniqueFd>(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
@@ -231,7 +226,7 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
   AgentOptions options{
       .model = parts.model,
       .sandbox = parts.box.sandbox,
-      .tools = {.shell = shell_of(), .workspace_name = parts.box.named},
+      .tools = {.shell = parts.box.shell, .workspace_name = parts.box.named},
       .permit = permit_of(std::move(parts.box.judge)),
       .guardian = parts.guardian,
       .record = recorder_of(parts.box.calls, parts.box.sandbox->workspace(), parts.box.secrets, parts.ask != nullptr && !can_ask()),

@@ -53,12 +53,6 @@ void settle_signals() {
   ::pthread_sigmask(SIG_BLOCK, &ours, nullptr);
 }
 
-const std::vector<std::string>& shell() {
-  static const std::vector<std::string> kBash{"bash", "-c"}, kPlain;
-  const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
-  return has_bash ? kBash : kPlain;
-}
-
 // The URL and a new token go to stderr: stdout is for results, and a client's log has both.
 void tell(const HttpSettings& settings, std::uint16_t port) {
   const mcp::HttpAddress& place = settings.options.address;
@@ -106,7 +100,7 @@ int serve(const McpFlags& flags) {
   settle_signals();
   mcp::SessionOptions options{
       .make = [&flags](const mcp::BoxWish& wish, const CancelToken& closing) { return make_box(flags, wish, closing); },
-      .tools = {.texts = *texts, .shell = *texts == ToolTexts::kBelljar ? shell() : std::vector<std::string>()},
+      .tools = {.texts = *texts},
       .version = BELLJAR_VERSION,
       .roots_are_workspace = !has_workspace,
       .transactions = has_transaction(flags),

@@ -40,6 +40,7 @@
 #include "guard/rules.h"
 #include "mcp/boxes.h"
 #include "mcp/judge.h"
+#include "policy/backends.h"
 #include "policy/explain.h"
 #include "policy/names.h"
 #include "policy/paths.h"
@@ -143,6 +144,17 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   return plan;
 }
 
+// bash where there is one. Of an image, or of somebody else's machine, the shell inside is asked, once for each command.
+std::vector<std::string> shell_for(const SandboxConfig& config) {
+  static const std::vector<std::string> kAsk = {"/bin/sh", "-c", "command -v bash >/dev/null && exec bash -c \"$1\"; exec /bin/sh -c \"$1\"",
+                                                "sh"};
+  const auto order = policy::backend_order(config.backend, config.fallback, config.policy.isolation);
+  const auto is_here = [](std::string_view backend) { return backend == "native" || backend == "landlock"; };
+  if (!order || !std::ranges::all_of(*order, is_here)) return kAsk;
+  const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
+  return has_bash ? std::vector<std::string>{"bash", "-c"} : std::vector<std::string>();
+}
+
 // Nobody misses a transaction that holds nothing. What holds work is the user's to commit or drop, also when a model ended its
 // sandbox.
 void put_away(const txn::Place& place) {
@@ -214,6 +226,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
       return {};
     };
   }
+  made.shell = shell_for(config);
   made.judge = BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
   // Last of all: files and rules go by the canonical name.
   const std::string workspace = std::exchange(config.workspace, named);
