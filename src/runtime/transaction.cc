@@ -45,7 +45,8 @@ Error explain_overlay(Error error, const txn::Place& place) {
       .sys(errnum, error.call())
       .reason(format("the file system of {} cannot take what overlayfs writes (overlayfs itself and network file systems cannot)",
                      quoted(place.state_dir)))
-      .next(format("set XDG_STATE_HOME to a directory on ext4, xfs{}", on_tmpfs(place.state_dir) ? " or btrfs" : ", btrfs or tmpfs"));
+      .next(
+          format("set XDG_STATE_HOME to a directory on ext4, xfs{}", on_tmpfs(place.state_dir) ? " or btrfs" : ", btrfs or tmpfs"));
 }
 
 std::string group_limit(const txn::Place& place) {

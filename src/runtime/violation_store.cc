@@ -132,8 +132,7 @@ void prune(const UniqueFd& directory) {
       ::unlinkat(directory.get(), name.c_str(), 0);
   }
   std::ranges::sort(notes);
-  for (std::size_t i = 0; i + ViolationStore::kMaxRuns < notes.size(); ++i)
-    ::unlinkat(directory.get(), notes[i].second.c_str(), 0);
+  for (std::size_t i = 0; i + ViolationStore::kMaxRuns < notes.size(); ++i) ::unlinkat(directory.get(), notes[i].second.c_str(), 0);
 }
 
 // Of the name that a workspace's last run has: any number that is the same for each process.
@@ -217,7 +216,8 @@ Error ViolationStore::nothing() const {
   return Error(Code::kNotFound, "there is nothing to explain")
       .reason(state_.empty() ? "neither HOME nor XDG_STATE_HOME names a directory, so no run keeps its refusals"
                              : format("no run of yours with a refusal was kept in {}", quoted(path())))
-      .next("a run keeps them when something was refused and that directory can be written; `belljar run --json` tells them always");
+      .next(
+          "a run keeps them when something was refused and that directory can be written; `belljar run --json` tells them always");
 }
 
 void ViolationStore::note_last(KeptRun run) const {

@@ -131,8 +131,7 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
     const int failed = make_directory(site.parent.get(), site.name, mode);
     if (failed == 0) continue;
     // A directory that somebody made meanwhile is fine; a link that leads nowhere is none.
-    const int there =
-        failed != EEXIST ? -1 : open_within(prefix, O_PATH | O_DIRECTORY);
+    const int there = failed != EEXIST ? -1 : open_within(prefix, O_PATH | O_DIRECTORY);
     if (there < 0) return file_error(failed, "make directory", path, "mkdir");
     ::close(there);
   }

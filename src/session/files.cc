@@ -159,12 +159,14 @@ int Files::open_within(const std::string& relative, int flags, unsigned mode) co
   const bool climbs = ("/" + relative + "/").find("/../") != std::string::npos;
   if (fd >= 0 || errno != EXDEV || climbs || (flags & (O_CREAT | O_TRUNC)) != 0) return fd;
   const std::string from_root = format("{}/{}", options_.workspace.substr(1), relative);
-  const UniqueFd there(open_at(options_.root.get(), from_root, O_PATH | (flags & O_NOFOLLOW), 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
+  const UniqueFd there(
+      open_at(options_.root.get(), from_root, O_PATH | (flags & O_NOFOLLOW), 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
   const std::string canonical = there.valid() ? canonical_of(there.get()) : "";
   if (!there.valid() || !policy::is_within(canonical, canonical_)) return errno = EXDEV, -1;
   std::string rest = canonical.substr(canonical_ == "/" ? 0 : canonical_.size());
   rest.erase(0, rest.find_first_not_of('/'));
-  return open_at(workspace_.get(), rest.empty() ? "." : rest, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+  return open_at(workspace_.get(), rest.empty() ? "." : rest, flags, mode,
+                 RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
 }
 
 Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {

@@ -576,8 +576,11 @@ TEST(AbsoluteLinks, AreInsideWhereTheyComeOutInside) {
     const test::TempDir workspace, outside;
     workspace.write("dir/f", "text");
     outside.write("f", "outside");
-    for (const auto& [link, target] : {std::pair<std::string, std::string>{"file", workspace / "dir/f"}, {"way", workspace / "dir"},
-                                       {"new", workspace / "made"}, {"out", outside / "f"}, {"away", outside.path()}})
+    for (const auto& [link, target] : {std::pair<std::string, std::string>{"file", workspace / "dir/f"},
+                                       {"way", workspace / "dir"},
+                                       {"new", workspace / "made"},
+                                       {"out", outside / "f"},
+                                       {"away", outside.path()}})
       ASSERT_EQ(::symlink(target.c_str(), (workspace / link).c_str()), 0);
     if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
     SandboxConfig config;
@@ -593,7 +596,8 @@ TEST(AbsoluteLinks, AreInsideWhereTheyComeOutInside) {
     EXPECT_TRUE(sandbox.write_file("file", "other")) << backend;
     EXPECT_TRUE(sandbox.write_file("way/on/g", "more")) << backend;
     EXPECT_TRUE(sandbox.write_file("new", "new")) << backend;
-    EXPECT_EQ(sandbox.exec("cat dir/f dir/on/g made; cd way && pwd")->out.bytes, "othermorenew" + (workspace / "way") + "\n") << backend;
+    EXPECT_EQ(sandbox.exec("cat dir/f dir/on/g made; cd way && pwd")->out.bytes, "othermorenew" + (workspace / "way") + "\n")
+        << backend;
     const auto in = [&](const char* cwd) {
       Command command = shell_command("pwd -P");
       command.cwd = cwd;

@@ -137,7 +137,8 @@ TEST_F(Shown, ARootOfUsrAloneStartsTheSameOnBothTiers) {
 TEST_F(Shown, TheProfileForCiStartsForAnOrdinaryUser) {
   const Outcome started = run_in({"--policy", "ci-strict", "-c", "echo ran"}, {.stdin_is = Input::kNull, .env = environment()});
   EXPECT_EQ(started.out, "ran\n") << started;
-  const Outcome report = run_in({"--policy", "ci-strict", "--json", "--", "true"}, {.stdin_is = Input::kNull, .env = environment()});
+  const Outcome report =
+      run_in({"--policy", "ci-strict", "--json", "--", "true"}, {.stdin_is = Input::kNull, .env = environment()});
   const bool full = report.out.find(R"("clause":"limits.memory")") != std::string::npos && report.err.empty();
   EXPECT_TRUE(full || started.err.find("warning: limits.memory is partial, as accepted") != std::string::npos) << started << report;
 }

@@ -83,9 +83,9 @@ TEST_F(Violations, AReadOfAHiddenSecretIsTold) {
   EXPECT_NE(words.find("filesystem.secrets (default secrets)"), std::string::npos) << words;
   EXPECT_EQ(words.find(".aws"), std::string::npos) << "nobody used it: " << words;
   // What tells is not the command's to change.
-  const Outcome hushed = belljar({"run", "--verbose", "-c",
-                                  "cat ~/.netrc; cd /dev/used-by-belljar; chmod 755 .; rm -f *; touch x; cat ~/.netrc; false"},
-                                 options());
+  const Outcome hushed = belljar(
+      {"run", "--verbose", "-c", "cat ~/.netrc; cd /dev/used-by-belljar; chmod 755 .; rm -f *; touch x; cat ~/.netrc; false"},
+      options());
   EXPECT_NE(hushed.err.find("refused: read `" + (base_ / "home/.netrc")), std::string::npos) << hushed;
   // The twin.
   EXPECT_EQ(belljar({"run", "--read", base_ / "home/.netrc", "-c", "cat ~/.netrc"}, options()).out, "machine x\n");
@@ -94,7 +94,8 @@ TEST_F(Violations, AReadOfAHiddenSecretIsTold) {
 TEST_F(Violations, ThatTmpIsPrivateIsSaidOfWhatLiesThere) {
   const TempDir there("/tmp");
   const std::string file = there.write("data", "DATA\n"), program = there.write("program", "#!/bin/sh\necho ran\n", 0755);
-  const std::string note = "belljar: `" + file + "` is not there inside: the sandbox has a /tmp of its own; --read " + file + " shows it\n";
+  const std::string note =
+      "belljar: `" + file + "` is not there inside: the sandbox has a /tmp of its own; --read " + file + " shows it\n";
   for (const std::vector<std::string>& words : {std::vector<std::string>{"--", "cat", file}, {"-c", "cat <'" + file + "'"}}) {
     std::vector<std::string> args = {"run"};
     args.insert(args.end(), words.begin(), words.end());
@@ -112,10 +113,12 @@ TEST_F(Violations, ThatTmpIsPrivateIsSaidOfWhatLiesThere) {
 
 TEST_F(Violations, AnAllowedHostThatIsNotReachedIsTold) {
   const std::string ask = "import os, urllib.request\nurllib.request.urlopen('http://nobody.invalid/')";
-  const std::string note = "belljar: `nobody.invalid:80` is allowed and was not reached: its name does not resolve on this machine\n";
+  const std::string note =
+      "belljar: `nobody.invalid:80` is allowed and was not reached: its name does not resolve on this machine\n";
   const Outcome refused = python(ask, {"--allow-domain", "nobody.invalid"});
   EXPECT_NE(refused.err.find(note), std::string::npos) << refused;
-  EXPECT_EQ(python(ask, {"--allow-domain", "other.invalid"}).err.find("was not reached"), std::string::npos) << "refused, and told so";
+  EXPECT_EQ(python(ask, {"--allow-domain", "other.invalid"}).err.find("was not reached"), std::string::npos)
+      << "refused, and told so";
 }
 
 TEST_F(Violations, AKillByTheFilterNamesTheCall) {

@@ -96,8 +96,8 @@ Part covers(const launch::Plan& plan, const Paths& paths) {
   const auto gone = [&](const std::string& path) { return covered(path) || is_hidden(view, path); };
   const auto masked = [&](const auto& mask) { return gone(mask.first); };
   return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(paths.ways, covered) &&
-              std::ranges::all_of(paths.emptied, gone) &&
-              std::ranges::all_of(view.hide_files, covered) && std::ranges::all_of(view.masks, masked),
+              std::ranges::all_of(paths.emptied, gone) && std::ranges::all_of(view.hide_files, covered) &&
+              std::ranges::all_of(view.masks, masked),
           "a mount over each hidden name"};
 }
 

@@ -90,7 +90,7 @@ struct View {
   bool minimal_dev = true;
   bool fresh_proc = true;
   bool proc_optional = false;
-  bool terminal = false;  // a pty will be wanted
+  bool terminal = false;          // a pty will be wanted
   std::vector<std::string> seen;  // hidden paths whose use is told: the links 0, 1 ... in the directory that is given last
   std::uint64_t private_bytes = 0, private_inodes = 0;
   uid_t owner_uid = 0;  // of private directories, as the host counts

@@ -54,9 +54,8 @@ void make_ghost_parents(TreeDraft& draft, const std::string& folder, const std::
 // The name leads to a link of its own, and that to nothing: its parent may not be searched.
 void make_seen(TreeDraft& draft, const std::string& path, const std::string& name, std::vector<std::string>& seen) {
   const std::string link = format("/{}", seen.size());
-  draft.add_stage({.kind = MountOpKind::kSeenLink,
-                   .source = std::string(kHiddenPlace) + "/x",
-                   .target = draft.stage(kSeenDir) + link});
+  draft.add_stage(
+      {.kind = MountOpKind::kSeenLink, .source = std::string(kHiddenPlace) + "/x", .target = draft.stage(kSeenDir) + link});
   draft.add_stage({.kind = MountOpKind::kSymlink, .source = std::string(policy::kUsedPlace) + link, .target = name});
   seen.push_back(path);
 }

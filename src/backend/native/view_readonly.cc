@@ -63,7 +63,8 @@ void show_through_private(ViewDraft& draft, const std::string& path) {
   draft.show(path, Access::kRead);
 }
 
-// The host's own links at the top that lead into what is shown: programs are asked for as /bin/sh, and name /lib64 for their loader.
+// The host's own links at the top that lead into what is shown: programs are asked for as /bin/sh, and name /lib64 for their
+// loader.
 void link_system_directories(ViewDraft& draft) {
   for (const char* name : {"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"}) {
     const std::string path = name;

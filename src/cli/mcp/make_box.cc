@@ -146,8 +146,8 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
 
 // bash where there is one. Of an image, or of somebody else's machine, the shell inside is asked, once for each command.
 std::vector<std::string> shell_for(const SandboxConfig& config) {
-  static const std::vector<std::string> kAsk = {"/bin/sh", "-c", "command -v bash >/dev/null && exec bash -c \"$1\"; exec /bin/sh -c \"$1\"",
-                                                "sh"};
+  static const std::vector<std::string> kAsk = {"/bin/sh", "-c",
+                                                "command -v bash >/dev/null && exec bash -c \"$1\"; exec /bin/sh -c \"$1\"", "sh"};
   const auto order = policy::backend_order(config.backend, config.fallback, config.policy.isolation);
   const auto is_here = [](std::string_view backend) { return backend == "native" || backend == "landlock"; };
   if (!order || !std::ranges::all_of(*order, is_here)) return kAsk;

@@ -141,7 +141,7 @@ void tell_people(const Ordered& result, const std::string& id) {
   if (acts == 0 || result.value("exit_code", 0) == 0) return;
   print_note(format("{} {} refused; {}", acts, acts == 1 ? "act was" : "acts were",
                     result.at("id").is_string() ? "belljar explain " + result.at("id").get<std::string>()
-                                                      : "belljar logs " + id + " tells which"));
+                                                : "belljar logs " + id + " tells which"));
 }
 
 Result<int> exec(const ExecGiven& given) {
