@@ -19,10 +19,10 @@ namespace belljar::policy {
 namespace {
 
 constexpr BackendKind kKinds[] = {
-    {"native", Isolation::kNamespace, true},
-    {"landlock", Isolation::kLandlock, true},
+    {"native", Isolation::kNamespace, true, false, true},
+    {"landlock", Isolation::kLandlock, true, false, true},
     {"container", Isolation::kVm, true},  // with a runtime that has a kernel of its own; else a container
-    {"local", Isolation::kGuardRails, false},
+    {"local", Isolation::kGuardRails, false, false, true},
     {"mock", Isolation::kNone, false},
     {"e2b", Isolation::kVm, true, true},
     {"aliyun", Isolation::kContainer, true, true},

@@ -18,6 +18,7 @@ struct BackendKind {
   Isolation most;          // a start may find less: the report says what holds
   bool by_fallback;        // false: only who names it as the backend gets it
   bool elsewhere = false;  // on a machine of somebody else
+  bool our_tree = false;   // its commands find this machine's programs
 };
 std::span<const BackendKind> backend_kinds() noexcept;
 const BackendKind* find_backend_kind(std::string_view name) noexcept;

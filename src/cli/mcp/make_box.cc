@@ -149,8 +149,11 @@ std::vector<std::string> shell_for(const SandboxConfig& config) {
   static const std::vector<std::string> kAsk = {"/bin/sh", "-c",
                                                 "command -v bash >/dev/null && exec bash -c \"$1\"; exec /bin/sh -c \"$1\"", "sh"};
   const auto order = policy::backend_order(config.backend, config.fallback, config.policy.isolation);
-  const auto is_here = [](std::string_view backend) { return backend == "native" || backend == "landlock"; };
-  if (!order || !std::ranges::all_of(*order, is_here)) return kAsk;
+  const auto finds_ours = [](const std::string& backend) {
+    const policy::BackendKind* const kind = policy::find_backend_kind(backend);
+    return kind != nullptr && kind->our_tree;
+  };
+  if (!order || !std::ranges::all_of(*order, finds_ours)) return kAsk;
   const bool has_bash = ::access("/bin/bash", X_OK) == 0 || ::access("/usr/bin/bash", X_OK) == 0;
   return has_bash ? std::vector<std::string>{"bash", "-c"} : std::vector<std::string>();
 }
