@@ -160,6 +160,7 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   if (!config.empty()) context.config_dir = policy::normal(config + "/belljar");
   context.state_dir = default_state_dir();
   context.account_home = kernel::home_of_caller();
+  context.log_ins = policy::moved_log_ins(context.cwd, own_variable);
   return context;
 }
 
@@ -189,6 +190,15 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
   policy::move_state(*base, [](const char* variable) { return own_variable(variable); });
   base->settings.push_back({policy::find_key("profile"), name, origin, {}});
   return base;
+}
+
+// A layer lies over one place, and the agent would look for another one in each directory.
+Result<void> check_state_place(const Layer& profile) {
+  const char* const name = policy::relative_variable(profile.name, own_variable);
+  if (name == nullptr) return {};
+  return Error(Code::kInvalidArgument, format("cannot keep the agent's state apart: {} is {}", name, belljar::quoted(own_variable(name))))
+      .reason("a relative path is another directory wherever the agent starts, and in a workspace what commands leave there is obeyed")
+      .next(format("give it in full: {}=\"$PWD\"/{}", name, "DIRECTORY"));
 }
 
 }  // namespace
@@ -289,6 +299,7 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   }
   layers.push_back(std::move(flag_layer));
   layers.insert(layers.begin(), BELLJAR_TRY(base_layer(layers, flags)));
+  BELLJAR_CHECK(check_state_place(layers.front()));
   // The next start obeys what it says then. A file in the workspace may only narrow, whoever wrote it.
   std::vector<OwnFile> obeyed;
   for (const Layer& layer : layers) {

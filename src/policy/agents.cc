@@ -43,6 +43,39 @@ constexpr Move kMoves[] = {
     {"agent-opencode", "XDG_CACHE_HOME", "~/.cache/opencode", "/opencode"},
 };
 
+// Move log-ins alone: Claude Code's own text; docs/reference/configuration.md of Gemini CLI. The command does not get them.
+constexpr Move kMovedLogIns[] = {
+    {"agent-claude", "CLAUDE_SECURESTORAGE_CONFIG_DIR", "~/.claude", ""},
+    {"agent-gemini", "GEMINI_CLI_HOME", "~/.gemini", "/.gemini"},
+};
+
+// As the programs name them: 2.1.332, 0.171, 0.61, 1.18.33. Copies of ~/.claude.json may hold an API key (primaryApiKey), as it may
+// itself; opencode's database holds accounts.
+struct LogInFile {
+  std::string_view profile, place, name;
+  bool opened;  // at its usual place by an entry of the profile, so that it is hidden there once the state is elsewhere
+};
+constexpr LogInFile kLogIns[] = {
+    {"agent-claude", "~", "/.claude.json", true},
+    {"agent-claude", "~", "/.claude.json.backup", false},
+    {"agent-claude", "~/.claude", "/.credentials.json", true},
+    {"agent-claude", "~/.claude", "/.config.json", false},
+    {"agent-claude", "~/.claude", "/backups", false},
+    {"agent-codex", "~/.codex", "/auth.json", true},
+    {"agent-codex", "~/.codex", "/.credentials.json", false},
+    {"agent-codex", "~/.codex", "/.env", false},
+    {"agent-gemini", "~/.gemini", "/oauth_creds.json", true},
+    {"agent-gemini", "~/.gemini", "/gemini-credentials.json", true},
+    {"agent-gemini", "~/.gemini", "/google_accounts.json", true},
+    {"agent-gemini", "~/.gemini", "/mcp-oauth-tokens.json", false},
+    {"agent-gemini", "~/.gemini", "/a2a-oauth-tokens.json", false},
+    {"agent-gemini", "~/.gemini", "/.env", false},
+    {"agent-opencode", "~/.local/share/opencode", "/auth.json", true},
+    {"agent-opencode", "~/.local/share/opencode", "/mcp-auth.json", false},
+    {"agent-opencode", "~/.local/share/opencode", "/opencode.db", false},
+    {"agent-opencode", "~/.local/share/opencode", "/opencode.db-wal", false},
+};
+
 // Patterns of paths in the state, each with all below it: what is sourced by later commands of the session, sockets, locks, process
 // ids, databases that are filled again, telemetry, caches, what the program brings along. As the programs make them: 2.1.332,
 // 0.171, 0.61, 1.18.33.
@@ -133,9 +166,10 @@ bool is_native_program(std::string_view file, std::string_view name, const Agent
   return agent.name == "codex" && name.starts_with("codex-") && name.find("-linux-") != std::string_view::npos;
 }
 
-// Where its variable says that the state lies; empty where it is not set, is relative or "/".
-std::string moved_to(const Move& move, const std::function<std::string(const char*)>& variable) {
-  const std::string given = variable(move.variable);
+// Where its variable says that the state lies; empty where it is not set, is "/", or is relative without `cwd`.
+std::string moved_to(const Move& move, const std::function<std::string(const char*)>& variable, const std::string& cwd = {}) {
+  std::string given = variable(move.variable);
+  if (!given.empty() && !given.starts_with('/') && !cwd.empty()) given = cwd + "/" + given;
   std::string to = given.starts_with('/') ? normal(given) : std::string();
   return to == "/" ? std::string() : to;
 }
@@ -204,6 +238,36 @@ void move_state(Layer& profile, const std::function<std::string(const char*)>& v
       }
     }
   }
+}
+
+const char* relative_variable(std::string_view profile, const std::function<std::string(const char*)>& variable) {
+  for (const Move& move : kMoves) {
+    const std::string given = move.profile == profile ? variable(move.variable) : std::string();
+    if (!given.empty() && !given.starts_with('/')) return move.variable;
+  }
+  return nullptr;
+}
+
+void append_log_ins(std::vector<std::string>& paths, std::string_view home, std::string_view profile) {
+  for (const LogInFile& file : kLogIns) {
+    if (file.opened || file.profile != profile) paths.push_back(format("{}{}{}", home, file.place.substr(1), file.name));
+  }
+}
+
+std::vector<LogIn> moved_log_ins(const std::string& cwd, const std::function<std::string(const char*)>& variable) {
+  std::vector<LogIn> found;
+  const auto add = [&](const Move& move) {
+    const std::string to = moved_to(move, variable, cwd);
+    if (to.empty()) return;
+    for (const LogInFile& file : kLogIns) {
+      // ~/.claude.json lies in CLAUDE_CONFIG_DIR where that is set.
+      const bool moves = file.place == move.place || (file.profile == move.profile && file.place == "~");
+      if (moves) found.push_back({file.profile, format("{}{}{}", to, move.below, file.name)});
+    }
+  };
+  std::ranges::for_each(kMoves, add);
+  std::ranges::for_each(kMovedLogIns, add);
+  return found;
 }
 
 std::string state_directory(const Agent& agent, const std::string& home, const std::function<std::string(const char*)>& variable) {

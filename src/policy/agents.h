@@ -40,6 +40,20 @@ std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std
 // set.
 void move_state(Layer& profile, const std::function<std::string(const char*)>& variable);
 
+// Of `profile`'s agent: its variable that names a place from the current directory; nullptr: none does. Each directory is another
+// place then, also the workspace, where what a command leaves would be obeyed outside.
+const char* relative_variable(std::string_view profile, const std::function<std::string(const char*)>& variable);
+
+// Files and directories where an agent keeps log-ins, keys or tokens: `profile`'s own are left out where the profile does not name
+// them, since they are in the layer of its state. Below the home, in full.
+void append_log_ins(std::vector<std::string>& paths, std::string_view home, std::string_view profile);
+// The same where variables move an agent's state: whatever agent it is. What is relative counts from `cwd`.
+struct LogIn {
+  std::string_view profile;  // of the agent whose it is
+  std::string path;
+};
+std::vector<LogIn> moved_log_ins(const std::string& cwd, const std::function<std::string(const char*)>& variable);
+
 // Where the agent keeps its state: as its variable says, else below the home. `variable`: as of move_state().
 std::string state_directory(const Agent& agent, const std::string& home, const std::function<std::string(const char*)>& variable);
 

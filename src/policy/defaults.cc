@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "policy/agents.h"
+
 namespace belljar::policy {
 namespace {
 
@@ -83,13 +85,6 @@ constexpr std::string_view kHomeSecrets[] = {
     ".cache/huggingface/token",
     ".cache/huggingface/stored_tokens",
     ".kaggle",
-    // agents' log-ins; each agent's profile opens its own
-    ".claude.json",
-    ".claude/.credentials.json",
-    ".codex/auth.json",
-    ".gemini/oauth_creds.json",
-    ".gemini/gemini-credentials.json",
-    ".local/share/opencode/auth.json",
     // databases, mail
     ".pgpass",
     ".my.cnf",
@@ -459,10 +454,9 @@ void append(std::vector<std::string>& to, std::string_view parent, const std::st
 
 }  // namespace
 
-std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir) {
-  std::vector<std::string> result;
-  result.reserve(std::size(kHomeSecrets) + std::size(kSystemSecrets) + std::size(kRuntimeSecrets));
-  append(result, home, kHomeSecrets);
+std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir, std::string_view profile) {
+  std::vector<std::string> result = home_secret_paths(home, profile);
+  result.reserve(result.size() + std::size(kSystemSecrets) + std::size(kRuntimeSecrets));
   append(result, runtime_dir, kRuntimeSecrets);
   result.insert(result.end(), std::begin(kSystemSecrets), std::end(kSystemSecrets));
   return result;
@@ -475,10 +469,11 @@ bool is_plain_file_secret(std::string_view path) noexcept {
 
 std::string gpg_directory(std::string_view home) { return std::string(home) + "/.gnupg"; }
 
-std::vector<std::string> home_secret_paths(std::string_view home) {
+std::vector<std::string> home_secret_paths(std::string_view home, std::string_view profile) {
   std::vector<std::string> result;
-  result.reserve(std::size(kHomeSecrets));
+  result.reserve(std::size(kHomeSecrets) + 32);
   append(result, home, kHomeSecrets);
+  if (!result.empty()) append_log_ins(result, home, profile);
   return result;
 }
 

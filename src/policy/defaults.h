@@ -12,11 +12,12 @@
 namespace belljar::policy {
 
 // Secret paths of `home` ("" skips what lies in it) and of the system, absolute; those of `runtime_dir` too when given. They need
-// not exist: a hidden path that appears after start is hidden too.
-std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir = {});
+// not exist: a hidden path that appears after start is hidden too. `profile`: of the policy, whose own agent finds its log-in.
+std::vector<std::string> default_secret_paths(std::string_view home, std::string_view runtime_dir = {},
+                                              std::string_view profile = {});
 
 // Those of `home` alone.
-std::vector<std::string> home_secret_paths(std::string_view home);
+std::vector<std::string> home_secret_paths(std::string_view home, std::string_view profile = {});
 
 // Of them: whose programs ask first whether it is a plain file, and complain at each start where it is none.
 bool is_plain_file_secret(std::string_view path) noexcept;

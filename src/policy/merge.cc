@@ -288,7 +288,7 @@ class Merger {
     imply(context_.workspace, writes ? Access::kWrite : Access::kRead, mode_origin());
     if (writes) imply_temporary(imply);
     if (policy_.filesystem.secrets == Secrets::kDefault) {
-      for (std::string& path : default_secret_paths(context_.home, context_.runtime_dir)) {
+      for (std::string& path : default_secret_paths(context_.home, context_.runtime_dir, policy_.profile)) {
         imply(std::move(path), Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret);
       }
     }
@@ -299,7 +299,7 @@ class Merger {
       entries.push_back({context_.repository, false, Access::kWrite, {"linked work tree", "", 0}, RuleKind::kImplied});
     if (auto kept = keep_config(entries)) entries.push_back(*std::move(kept));
     hide_state(entries, context_.state_dir);
-    if (policy_.filesystem.secrets == Secrets::kDefault) hide_account(entries);
+    if (policy_.filesystem.secrets == Secrets::kDefault) hide_account(entries), hide_log_ins(entries);
     const std::size_t own = entries.size() - given;
     return {std::move(entries), own};
   }
@@ -308,9 +308,18 @@ class Merger {
   // opens none of them.
   void hide_account(std::vector<FsEntry>& entries) const {
     if (context_.account_home == context_.home) return;
-    for (std::string& path : home_secret_paths(context_.account_home)) {
+    for (std::string& path : home_secret_paths(context_.account_home, policy_.profile)) {
       if (!rule_at_.contains("p" + path))
         entries.push_back({std::move(path), false, Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret});
+    }
+  }
+
+  // Whoever else's: what the agent's own profile does not name of its own is in the layer of its state.
+  void hide_log_ins(std::vector<FsEntry>& entries) const {
+    for (const LogIn& log_in : context_.log_ins) {
+      const auto is_there = [&](const FsEntry& entry) { return !entry.glob && entry.path == log_in.path; };
+      if (log_in.profile == policy_.profile || std::ranges::any_of(entries, is_there)) continue;
+      entries.push_back({log_in.path, false, Access::kNone, {"default secrets", "", 0}, RuleKind::kDefaultSecret});
     }
   }
 
@@ -519,6 +528,7 @@ void hide_state(std::vector<FsEntry>& entries, const std::string& state_dir) {
 
 std::vector<std::string> secret_paths(const MergeContext& context) {
   std::vector<std::string> paths = default_secret_paths(context.home, context.runtime_dir);
+  for (const LogIn& log_in : context.log_ins) paths.push_back(log_in.path);
   if (context.account_home == context.home) return paths;
   const std::vector<std::string> more = home_secret_paths(context.account_home);
   paths.insert(paths.end(), more.begin(), more.end());

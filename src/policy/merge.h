@@ -26,6 +26,7 @@
 
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "policy/agents.h"
 #include "policy/layer.h"
 
 namespace belljar::policy {
@@ -41,6 +42,7 @@ struct MergeContext {
   std::string state_dir;     // default_state_dir(): what Belljar keeps of earlier runs is hidden
   std::string repository;    // repository_of_worktree(workspace)
   std::string account_home;  // of the caller's account: $HOME may be empty or elsewhere, the keys lie there all the same
+  std::vector<LogIn> log_ins;  // of agents, where the caller's variables move them: moved_log_ins()
 };
 
 struct Effective {

@@ -153,6 +153,32 @@ TEST_F(AgentsStart, TheStateIsWhereTheVariableSays) {
   EXPECT_FALSE(exists(other / "state/config.toml"));
 }
 
+TEST_F(AgentsStart, AnotherAgentsMovedLogInIsHidden) {
+  const TempDir other{place_of_programs()};
+  other.write("codex/auth.json", "moved\n");
+  other.write("codex/notes", "plain\n");
+  if (is_root()) other.give_to(user_uid(), user_gid());
+  const std::map<std::string, std::string> moved = {{"CODEX_HOME", other / "codex"}};
+  const std::string script = "cat " + (other / "codex/notes") + " " + (other / "codex/auth.json");
+  for (const char* profile : {"agent-claude", "agent-generic", "workspace-write"}) {
+    const Outcome outcome = codex({"--policy", profile, "-c", script}, moved);
+    EXPECT_EQ(outcome.out, "plain\n") << profile << outcome;
+  }
+  EXPECT_EQ(codex({"--policy", "agent-codex", "-c", script}, moved).out, "plain\nmoved\n");
+}
+
+// It would be a directory of the workspace, where what a command leaves is obeyed outside.
+TEST_F(AgentsStart, StateAtARelativePathIsRefusedByName) {
+  const std::string script = "mkdir -p state; echo ran | tee state/config.toml";
+  const Outcome outcome = codex({"--policy", "agent-codex", "-c", script}, {{"CODEX_HOME", "state"}});
+  EXPECT_EQ(outcome.exit_code, 125) << outcome;
+  EXPECT_TRUE(says(outcome, "CODEX_HOME is \"state\"")) << outcome;
+  EXPECT_FALSE(exists(workspace_ / "state"));
+  EXPECT_EQ(codex({"--policy", "agent-codex", "-c", script}, {{"CODEX_HOME", workspace_ / "state"}}).out, "ran\n");
+  EXPECT_FALSE(exists(workspace_ / "state/config.toml"));
+  EXPECT_EQ(codex({"--policy", "agent-claude", "-c", "echo ran"}, {{"CODEX_HOME", "state"}}).out, "ran\n");
+}
+
 TEST_F(AgentsStart, AModelOnThisMachineIsHintedAt) {
   const std::map<std::string, std::string> local = {{"OPENAI_BASE_URL", "http://localhost:8080/v1"}};
   EXPECT_TRUE(says(codex({"--", "codex"}, local), "--host-port 8080 lets it"));

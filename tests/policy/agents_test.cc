@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "policy/profiles.h"
+#include "policy/schema.h"
 #include "support_policy.h"
 
 namespace belljar::policy {
@@ -111,16 +112,57 @@ TEST(Agents, WhatOnlyServesARunIsKnown) {
 TEST(Agents, EachReadsItsOwnLogInAlone) {
   const std::map<std::string, std::string> log_ins = {{".claude/.credentials.json", "agent-claude"},
                                                       {".claude.json", "agent-claude"},
+                                                      {".claude/backups/.claude.json.backup.1", "agent-claude"},
+                                                      {".claude.json.backup", "agent-claude"},
                                                       {".codex/auth.json", "agent-codex"},
+                                                      {".codex/.credentials.json", "agent-codex"},
+                                                      {".codex/.env", "agent-codex"},
+                                                      {".gemini/mcp-oauth-tokens.json", "agent-gemini"},
+                                                      {".gemini/.env", "agent-gemini"},
+                                                      {".local/share/opencode/mcp-auth.json", "agent-opencode"},
+                                                      {".local/share/opencode/opencode.db", "agent-opencode"},
                                                       {".gemini/oauth_creds.json", "agent-gemini"},
                                                       {".gemini/gemini-credentials.json", "agent-gemini"},
                                                       {".local/share/opencode/auth.json", "agent-opencode"}};
   for (const auto& [name, owner] : log_ins) {
     for (const EmbeddedProfile& profile : embedded_profiles()) {
-      const std::string access = access_of(merged({*profile_layer(profile.name)}), "/home/u/" + name);
+      Layer base = *profile_layer(profile.name);
+      base.settings.push_back({find_key("profile"), std::string(profile.name), {}, {}});
+      const std::string access = access_of(merged({base}), "/home/u/" + name);
       EXPECT_EQ(access == "none", profile.name != owner) << name << " " << profile.name;
     }
   }
+}
+
+// As it is at the usual place: of all profiles the owner's alone shows it.
+TEST(Agents, AMovedLogInIsItsOwnersAlone) {
+  const std::map<std::string, std::string> variables = {
+      {"CODEX_HOME", "/a/codex"}, {"CLAUDE_CONFIG_DIR", "rel"}, {"XDG_DATA_HOME", "/a/data"}, {"GEMINI_CLI_HOME", "/a/g"}};
+  const auto variable = [&](const char* name) { return variables.contains(name) ? variables.at(name) : std::string(); };
+  const std::map<std::string, std::string> log_ins = {{"/a/codex/auth.json", "agent-codex"},
+                                                      {"/a/codex/.credentials.json", "agent-codex"},
+                                                      {"/w/sub/rel/.credentials.json", "agent-claude"},
+                                                      {"/w/sub/rel/.claude.json", "agent-claude"},
+                                                      {"/w/sub/rel/.config.json", "agent-claude"},
+                                                      {"/a/g/.gemini/oauth_creds.json", "agent-gemini"},
+                                                      {"/a/data/opencode/auth.json", "agent-opencode"}};
+  MergeContext context = place();
+  context.log_ins = moved_log_ins(context.cwd, variable);
+  for (const auto& [path, owner] : log_ins) {
+    for (const EmbeddedProfile& profile : embedded_profiles()) {
+      Layer base = *profile_layer(profile.name);
+      move_state(base, variable);
+      base.settings.push_back({find_key("profile"), std::string(profile.name), {}, {}});
+      EXPECT_EQ(access_of(merged({base}, context), path) == "none", profile.name != owner) << path << " " << profile.name;
+    }
+  }
+}
+
+TEST(Agents, AVariableFromTheCurrentDirectoryIsNamed) {
+  const auto variable = [](const char* name) { return std::string(name) == "CODEX_HOME" ? "state" : "/full"; };
+  EXPECT_STREQ(relative_variable("agent-codex", variable), "CODEX_HOME");
+  EXPECT_EQ(relative_variable("agent-claude", variable), nullptr);
+  EXPECT_EQ(relative_variable("workspace-write", variable), nullptr);
 }
 
 }  // namespace

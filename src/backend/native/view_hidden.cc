@@ -240,7 +240,7 @@ std::vector<Home> homes_of(const ViewDraft& draft) {
 Result<void> hide_default_secrets(ViewDraft& draft) {
   if (draft.fs.secrets != Secrets::kDefault) return {};
   for (const Home& home : homes_of(draft)) {
-    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir)) {
+    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir, draft.policy.profile)) {
       if (!BELLJAR_TRY(overridden(draft, path))) hide(draft, path, is_under(path, home.path) ? home.source : Source::kDefault);
     }
   }
