@@ -19,6 +19,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -149,7 +150,9 @@ policy::MergeContext make_context(std::string workspace, std::string home) {
   policy::MergeContext context;
   context.workspace = std::move(workspace);
   context.repository = kernel::repository_of_worktree(context.workspace);
-  context.home = std::move(home);
+  // Secrets are hidden where they really lie: what a profile says of ~ has to mean the same.
+  context.home = real_path(home);
+  if (context.home.empty()) context.home = std::move(home);
   context.tmpdir = place_variable("TMPDIR");
   context.runtime_dir = place_variable("XDG_RUNTIME_DIR");
   char cwd[PATH_MAX];

@@ -153,6 +153,16 @@ TEST_F(AgentsStart, TheStateIsWhereTheVariableSays) {
   EXPECT_FALSE(exists(other / "state/config.toml"));
 }
 
+TEST_F(AgentsStart, AHomeThatALinkLeadsToHasItsLogIn) {
+  const TempDir other{place_of_programs()};
+  std::filesystem::create_symlink(home_.path(), other / "home");
+  const Outcome outcome =
+      codex({"--policy", "agent-codex", "-c", "cat ~/.codex/auth.json; echo h > ~/.codex/history.jsonl"}, {{"HOME", other / "home"}});
+  EXPECT_EQ(outcome.out, "token\n") << outcome;
+  EXPECT_EQ(read_file(home_ / ".codex/history.jsonl"), "h\n") << "an absent one, too";
+  EXPECT_EQ(codex({"--policy", "agent-claude", "-c", "cat ~/.codex/auth.json"}, {{"HOME", other / "home"}}).out, "");
+}
+
 TEST_F(AgentsStart, AnotherAgentsMovedLogInIsHidden) {
   const TempDir other{place_of_programs()};
   other.write("codex/auth.json", "moved\n");
