@@ -238,10 +238,11 @@ void keep_dropped(const runtime::Ran& ran, const LoadedPolicy& loaded) {
   made.keep();
   Collector collector(fresh, *agent, loaded);
   for (const runtime::ScratchLayer& layer : ran.scratch) collector.collect(layer.content.get(), layer.path);
+  // What an earlier run left may still be kept by who comes to it late.
+  if (collector.count() == 0) return (void)remove_tree(fresh);
   // Both names are ours alone; of two runs that end together the last one counts.
   (void)remove_tree(place);
-  if (collector.count() == 0 || ::rename(fresh.c_str(), place.c_str()) != 0) (void)remove_tree(fresh);
-  if (collector.count() == 0) return;
+  if (::rename(fresh.c_str(), place.c_str()) != 0) (void)remove_tree(fresh);
   print_note(format("{} of {}'s own state {} changed, and dropped: belljar agents diff {}",
                     collector.count() == 1 ? "one file" : format("{} files", collector.count()), agent->name,
                     collector.count() == 1 ? "was" : "were", agent->name));

@@ -76,7 +76,7 @@ TEST_F(AgentsDropped, AnotherRunTakesThePlaceOfTheLast) {
   claude("echo 2 > two");
   EXPECT_TRUE(has(diff(), "/two\n") && !has(diff(), "/one\n")) << diff();
   claude("true");
-  EXPECT_EQ(diff(), "");
+  EXPECT_TRUE(has(diff(), "/two\n")) << "a run that changes nothing leaves it";
 }
 
 TEST_F(AgentsDropped, WhatIsKeptIsKeptByHandAndNothingElse) {
