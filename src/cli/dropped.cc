@@ -20,6 +20,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -171,8 +172,12 @@ class Collector {
   }
 
   bool persists(const std::string& path) const {
-    if (std::ranges::find(loaded_.state_files, path) == loaded_.state_files.end()) return false;
-    const FsEntry* const rule = find_rule(loaded_.effective.complete, path);
+    // The layer lies where a link leads to, the profile names the link.
+    const auto named = std::ranges::find_if(loaded_.state_files, [&](const std::string& file) {
+      return file == path || format("{}/{}", real_path(policy::directory_of(file)), file.substr(file.rfind('/') + 1)) == path;
+    });
+    if (named == loaded_.state_files.end()) return false;
+    const FsEntry* const rule = find_rule(loaded_.effective.complete, *named);
     return rule != nullptr && rule->access == Access::kWrite;
   }
 

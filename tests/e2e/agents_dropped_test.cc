@@ -129,6 +129,15 @@ TEST_F(AgentsDropped, AFirstLogInPersists) {
   EXPECT_EQ(read_file(at_home(".credentials.json")), "new\n");
 }
 
+TEST_F(AgentsDropped, AFirstLogInPersistsWhereTheStateIsALink) {
+  std::filesystem::rename(home_ / ".claude", home_ / "dot");
+  std::filesystem::create_symlink("dot", home_ / ".claude");
+  const Outcome outcome = claude("echo token > .credentials.json; echo '{}' > settings.json");
+  EXPECT_TRUE(has(outcome.err, "one file of claude's own state was changed")) << outcome;
+  EXPECT_EQ(read_file(home_ / "dot/.credentials.json"), "token\n");
+  EXPECT_EQ(read_file(home_ / "dot/settings.json"), "{\n  \"a\": 1\n}\n");
+}
+
 TEST_F(AgentsDropped, APlainRunKeepsNothing) {
   run_in({"--scratch", home_ / ".claude", "-c", "echo x > ~/.claude/settings.json"},
          {.stdin_is = Input::kNull, .env = environment()});
