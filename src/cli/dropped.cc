@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -207,6 +208,12 @@ void list_tree(int folder, const std::string& at, std::string_view tree, int dep
   }
 }
 
+std::string link_target(const std::string& path) {
+  char target[PATH_MAX];
+  const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
+  return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
+}
+
 std::optional<std::string> kept_text(std::string_view agent, const std::string& path) {
   return read_plain_at(AT_FDCWD, place_of(agent) + "/" + kChanged + path, kMostOfAFile);
 }
@@ -272,6 +279,7 @@ std::string show_dropped(std::string_view agent, const DroppedFile& file) {
   struct stat status{};
   const bool there = ::lstat(file.path.c_str(), &status) == 0;
   std::string text = format("{} {}", file.removed ? 'D' : there ? 'M' : 'A', escaped(file.path));
+  if (there && S_ISLNK(status.st_mode)) text += format(" (there it is a link to {})", escaped(link_target(file.path)));
   if (file.left_out) return text + " (not kept: too large, or no plain file)\n";
   text += '\n';
   if (file.removed) return text;
@@ -304,7 +312,12 @@ Result<void> apply_dropped(std::string_view agent, const DroppedFile& file) {
   if (!text || ::stat(kept.c_str(), &status) != 0) return refused(errno, "open");
   struct stat host{};
   mode_t mode = status.st_mode & 0777;
-  if (::lstat(file.path.c_str(), &host) == 0 && S_ISREG(host.st_mode)) mode = (host.st_mode & 0666) | (mode & 0100);
+  const bool there = ::lstat(file.path.c_str(), &host) == 0;
+  if (there && S_ISLNK(host.st_mode))
+    return Error(Code::kFailedPrecondition, format("cannot change {}", quoted(file.path)))
+        .reason(format("it is a link to {}, which a plain file would replace", quoted(link_target(file.path))))
+        .next("change what it leads to, or remove the link first");
+  if (there && S_ISREG(host.st_mode)) mode = (host.st_mode & 0666) | (mode & 0100);
   if (const int failed = put_file(file.path, *text, mode, Replace::kYes); failed != 0) return refused(failed, "openat");
   return {};
 }

@@ -105,6 +105,19 @@ TEST_F(AgentsDropped, NothingIsKeptThroughALink) {
   EXPECT_FALSE(exists(elsewhere / "SKILL.md"));
 }
 
+TEST_F(AgentsDropped, ALinkOfTheUsersIsNamedAndStays) {
+  std::filesystem::rename(at_home("CLAUDE.md"), home_ / "base");
+  std::filesystem::create_symlink("../base", at_home("CLAUDE.md"));
+  claude("rm CLAUDE.md; echo new > CLAUDE.md");
+  EXPECT_TRUE(has(diff(), "M " + at_home("CLAUDE.md") + " (there it is a link to ../base)\n")) << diff();
+  const Outcome refused = agents({"keep", "claude", "CLAUDE.md", "--yes"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_TRUE(std::filesystem::is_symlink(at_home("CLAUDE.md")));
+  std::filesystem::remove(at_home("CLAUDE.md"));
+  EXPECT_EQ(agents({"keep", "claude", "CLAUDE.md", "--yes"}).exit_code, 0);
+  EXPECT_EQ(read_file(at_home("CLAUDE.md")), "new\n");
+}
+
 TEST_F(AgentsDropped, LinksSocketsAndLargeFilesAreNotKept) {
   const Outcome outcome = claude("ln -s /etc/shadow link; mkfifo pipe; head -c 5000000 /dev/zero > large; echo ran");
   EXPECT_EQ(outcome.out, "ran\n");
