@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -132,20 +133,25 @@ class Collector {
       if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISDIR(status.st_mode)) {
         const UniqueFd below(::openat(folder, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-        if (below.valid() && depth < kDeepest) walk(below.get(), path, place, depth + 1);
-        else keep(kLeftOut, path, {}, 0600);
+        if (!below.valid() || depth >= kDeepest) {
+          keep(kLeftOut, path, {}, 0600);
+          continue;
+        }
+        walk(below.get(), path, place, depth + 1);
+        if (is_opaque(below.get())) keep_removed(path, below.get(), place, depth + 1);
       } else {
-        look_at(folder, name, path, depth, status);
+        look_at(folder, name, path, place, depth, status);
       }
     }
   }
 
-  void look_at(int folder, const std::string& name, const std::string& path, int depth, const struct stat& status) {
+  void look_at(int folder, const std::string& name, const std::string& path, std::size_t place, int depth, const struct stat& status) {
     struct stat host{};
     const bool there = ::lstat(path.c_str(), &host) == 0;
     // A name that was removed: "a character device with device number 0/0", the kernel's overlayfs.rst.
     if (S_ISCHR(status.st_mode) && status.st_rdev == ::makedev(0, 0)) {
-      if (there) keep(kRemoved, path, {}, 0600);
+      if (there && !S_ISDIR(host.st_mode)) keep(kRemoved, path, {}, 0600);
+      else if (there) keep_removed(path, -1, place, depth + 1);
       return;
     }
     if (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode)) return;
@@ -162,6 +168,32 @@ class Collector {
     if (!there && is_empty_config(*text)) return;
     bytes_ += text->size();
     keep(kChanged, path, *text, (status.st_mode & 0111) != 0 ? 0700 : 0600);
+  }
+
+  // Made anew over one that the host has, overlayfs.rst; the second name is that of mounts in user namespaces.
+  static bool is_opaque(int folder) {
+    char value = 0;
+    return (::fgetxattr(folder, "trusted.overlay.opaque", &value, 1) == 1 ||
+            ::fgetxattr(folder, "user.overlay.opaque", &value, 1) == 1) &&
+           value == 'y';
+  }
+
+  // The host's files below `at` that are not in `anew` (-1: a directory that is gone), each by its name, as they are removed by
+  // hand. Where the new one has the name, walk() has looked at it.
+  void keep_removed(const std::string& at, int anew, std::size_t place, int depth) {
+    const UniqueFd folder(::open(at.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!folder.valid() || depth > kDeepest) return;
+    for (const std::string& name : names_in(folder.get())) {
+      const std::string path = at + "/" + name;
+      struct stat host{}, ours{};
+      if (++seen_ > kMostSeen) return;
+      if (policy::is_private_to_run(agent_, std::string_view(path).substr(place))) continue;
+      if (::fstatat(folder.get(), name.c_str(), &host, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      const bool stays = anew >= 0 && ::fstatat(anew, name.c_str(), &ours, AT_SYMLINK_NOFOLLOW) == 0;
+      if (stays) continue;
+      if (S_ISDIR(host.st_mode)) keep_removed(path, -1, place, depth + 1);
+      else keep(kRemoved, path, {}, 0600);
+    }
   }
 
   // What opencode lays out at each start: it names its schema and sets nothing.

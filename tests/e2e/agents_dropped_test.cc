@@ -63,6 +63,20 @@ TEST_F(AgentsDropped, WhatOnlyServedTheRunOrDidNotChangeIsNotTold) {
   EXPECT_EQ(diff(), "");
 }
 
+TEST_F(AgentsDropped, WhatWasRemovedWithItsDirectoryIsToldByName) {
+  home_.write(".claude/skills/s/SKILL.md", "skill\n");
+  home_.write(".claude/agents/a.md", "agent\n");
+  if (is_root()) home_.give_to(user_uid(), user_gid());
+  claude("rm -rf skills agents; mkdir skills; echo new > skills/x");
+  const std::string shown = diff();
+  EXPECT_TRUE(has(shown, "D " + at_home("skills/s/SKILL.md") + "\n")) << shown;
+  EXPECT_TRUE(has(shown, "A " + at_home("skills/x") + "\n")) << shown;
+  EXPECT_TRUE(has(shown, "D " + at_home("agents/a.md") + "\n")) << shown;
+  EXPECT_EQ(agents({"keep", "claude", "agents/a.md", "--yes"}).exit_code, 0);
+  EXPECT_FALSE(exists(at_home("agents/a.md")));
+  EXPECT_TRUE(exists(at_home("skills/s/SKILL.md"))) << "not asked for";
+}
+
 TEST_F(AgentsDropped, AConfigThatSetsNothingIsNotTold) {
   const Outcome empty = claude("printf '{\n  \"$schema\": \"https://x.test/c.json\"\n}' > c.json; echo ran");
   EXPECT_TRUE(has(empty.out, "ran") && !has(empty.err, "dropped")) << empty;
