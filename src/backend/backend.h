@@ -70,6 +70,7 @@ struct Workplace {
   // In the layer of filesystem.scratch that covers the directory, as if the command had written them: path and contents. By the
   // native backend; where there is no layer they are left out.
   std::vector<std::pair<std::string, std::string>> laid;
+  std::vector<std::string> replaced;  // files that a laid one stands for: seen as empty ones, which nobody may open, where it is
 };
 
 struct Prepared {

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
@@ -105,18 +106,21 @@ bool write_answers(const std::string& path, const policy::Answers& answers) {
 
 }  // namespace
 
-std::vector<std::pair<std::string, std::string>> laid_answers(const LoadedPolicy& loaded) {
-  std::vector<std::pair<std::string, std::string>> laid;
+void lay_answers(const LoadedPolicy& loaded, backend::Workplace& workplace) {
   const auto place = agent_place(loaded);
-  if (!place) return laid;
+  if (!place) return;
   const policy::Answers answers = known_answers(place->agent->name);
   for (const policy::AnswerFile& file : policy::answer_files(place->agent->name)) {
     const std::string path = format("{}/{}", place->state, file.name);
-    const auto host = text_on_host(loaded, file.whole ? claude_config(*place, loaded.context.home) : path);
+    const std::string usual = file.whole ? claude_config(*place, loaded.context.home) : path;
+    const auto host = text_on_host(loaded, usual);
     if (!host) continue;
-    if (auto text = policy::with_answers(file, *host, place->context, answers)) laid.emplace_back(path, *std::move(text));
+    auto text = policy::with_answers(file, *host, place->context, answers);
+    if (!text) continue;
+    workplace.laid.emplace_back(path, *std::move(text));
+    // Of two files with content the agent says at each start which one it takes, and that the other be moved away.
+    if (usual != path && !host->empty()) workplace.replaced.push_back(usual);
   }
-  return laid;
 }
 
 void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {

@@ -3,18 +3,17 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
+#include "backend/backend.h"
 #include "belljar/result.h"
 #include "cli/load.h"
 #include "runtime/run.h"
 
 namespace belljar::cli {
 
-// The files of the agent's state that a start puts into its layer (backend::Workplace::laid), made of the host's and of what was
-// answered before. What the policy hides is not read. Empty: no agent, or one that asks nothing.
-std::vector<std::pair<std::string, std::string>> laid_answers(const LoadedPolicy& loaded);
+// Sets the files of the agent's state that a start puts into its layer (backend::Workplace::laid), made of the host's and of what
+// was answered before. What the policy hides is not read. None: no agent, or one that asks nothing.
+void lay_answers(const LoadedPolicy& loaded, backend::Workplace& workplace);
 
 // Keeps what was answered in this run, and says so on stderr when it is more than before.
 void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded);

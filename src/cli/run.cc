@@ -253,7 +253,7 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
                            .home = context.home,
                            .tmpdir = context.tmpdir,
                            .runtime_dir = context.runtime_dir};
-  place.laid = laid_answers(loaded);
+  lay_answers(loaded, place);
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   const IgnoredInterrupt ended;
   tried = choice.tried();

@@ -54,6 +54,12 @@ TEST_F(AgentsAnswers, ClaudeCodesConfigurationCanBeWrittenAndItsAnswersStay) {
   EXPECT_FALSE(holds(after.err, "answered")) << "said once";
 }
 
+// Of two files with content Claude Code says at each start that one of them be moved away.
+TEST_F(AgentsAnswers, TheFileThatACopyStandsForIsEmptyInside) {
+  EXPECT_EQ(agent("claude", "stat -c '%F %s' ../.claude.json; cat ../.claude.json; echo x > ../.claude.json; cat .config.json").out,
+            "regular empty file 0\n{\"mcpServers\":{\"mine\":{}}}\n");
+}
+
 TEST_F(AgentsAnswers, TheHostsFilesStayAsTheyAre) {
   agent("claude", "echo '{\"theme\":\"dark\",\"hooks\":{}}' > settings.json; " + kTrust);
   EXPECT_EQ(read_file(home_ / ".claude.json"), R"({"mcpServers":{"mine":{}}})");

@@ -163,7 +163,13 @@ void lay_files(const Host& host, const Workplace& place, View& view) {
     const std::string folder = parent_of(path);
     const std::string real = host.canonical(folder).value_or(folder);
     const auto layer = std::ranges::find_if(view.caches, [&](const Cache& cache) { return cache.scratch && cache.path == real; });
-    if (layer != view.caches.end()) layer->laid.emplace_back(path.substr(path.rfind('/') + 1), contents);
+    if (layer == view.caches.end()) continue;
+    layer->laid.emplace_back(path.substr(path.rfind('/') + 1), contents);
+    for (const std::string& other : place.replaced) {
+      const std::string there = host.canonical(other).value_or("");
+      if (host.facts(there).kind == PathKind::kFile && std::ranges::find(view.hide_files, there) == view.hide_files.end())
+        view.hide_files.push_back(there);
+    }
   }
 }
 
