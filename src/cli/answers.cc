@@ -104,6 +104,13 @@ bool write_answers(const std::string& path, const policy::Answers& answers) {
   return false;
 }
 
+// Nothing else tells: the copy is dropped without a word, and `claude mcp add` has said that it was added.
+void tell_of_servers(const LoadedPolicy& loaded, const AgentPlace& place, const policy::AnswerFile& file, std::string_view after) {
+  const auto before = file.whole ? text_on_host(loaded, claude_config(place, loaded.context.home)) : std::nullopt;
+  if (before && policy::differs_in_servers(file, *before, after))
+    print_note(format("MCP servers that {0} was given or lost inside stay as they were: use `{0} mcp` outside", place.agent->name));
+}
+
 }  // namespace
 
 void lay_answers(const LoadedPolicy& loaded, backend::Workplace& workplace) {
@@ -134,7 +141,7 @@ void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
     if (layer.path != place->state && layer.path != real) continue;
     for (const policy::AnswerFile& file : policy::answer_files(place->agent->name)) {
       if (const auto text = read_plain_at(layer.content.get(), std::string(file.name), kMostOfAnswers))
-        policy::take_answers(file, *text, place->context, answers);
+        tell_of_servers(loaded, *place, file, *text), policy::take_answers(file, *text, place->context, answers);
     }
   }
   if (answers == before || !write_answers(kept, answers)) return;

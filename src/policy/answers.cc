@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -243,6 +244,21 @@ void remove_answers(const AnswerFile& file, Node& top, const AnswerContext& cont
   if (projects->members.empty()) drop_member(top, "projects");
 }
 
+// As text, by folder; "": for all of them. None where there are none.
+std::map<std::string, std::string> servers_of(const Node& top) {
+  constexpr char kServers[] = "mcpServers";
+  std::map<std::string, std::string> found;
+  const auto add = [&](const std::string& folder, const Node& at) {
+    if (const Node* const servers = find_member(at, {kServers}); servers != nullptr && !servers->members.empty())
+      found[folder] = json_of(*servers);
+  };
+  add("", top);
+  const Node* const projects = find_member(top, {"projects"});
+  if (projects == nullptr) return found;
+  for (const Member& one : projects->members) add(one.key, one.value);
+  return found;
+}
+
 }  // namespace
 
 std::span<const AnswerFile> answer_files(std::string_view agent) noexcept {
@@ -313,6 +329,11 @@ std::optional<std::string> with_answers(const AnswerFile& file, std::string_view
   if (is_toml(file)) return add_toml(file, text, *top, context, answers);
   if (!add_json(file, *top, context, answers)) return std::nullopt;
   return json_of(*top) + "\n";
+}
+
+bool differs_in_servers(const AnswerFile& file, std::string_view one, std::string_view other) {
+  const auto before = parse_document(file, one), after = parse_document(file, other);
+  return before && after && servers_of(*before) != servers_of(*after);
 }
 
 bool same_but_answers(const AnswerFile& file, std::string_view one, std::string_view other, const AnswerContext& context) {

@@ -53,6 +53,9 @@ void take_answers(const AnswerFile& file, std::string_view text, const AnswerCon
 std::optional<std::string> with_answers(const AnswerFile& file, std::string_view text, const AnswerContext& context,
                                         const Answers& answers);
 
+// Whether two such files name other MCP servers, for all folders or for one.
+bool differs_in_servers(const AnswerFile& file, std::string_view one, std::string_view other);
+
 // Whether two such files differ in answers alone.
 bool same_but_answers(const AnswerFile& file, std::string_view one, std::string_view other, const AnswerContext& context);
 

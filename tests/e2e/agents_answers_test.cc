@@ -47,11 +47,13 @@ TEST_F(AgentsAnswers, ClaudeCodesConfigurationCanBeWrittenAndItsAnswersStay) {
   EXPECT_EQ(before.out, "{\"mcpServers\":{\"mine\":{}}}\n") << before;
   EXPECT_TRUE(holds(before.err, "what you answered to claude holds for its next starts inside")) << before;
   EXPECT_FALSE(holds(before.err, "dropped")) << before;
+  EXPECT_TRUE(holds(before.err, "MCP servers that claude was given or lost inside stay as they were")) << before;
   const Outcome after = agent("claude", "cat .config.json settings.json");
   EXPECT_EQ(after.out, "{\"mcpServers\":{\"mine\":{}},\"hasCompletedOnboarding\":true,\"projects\":{\"" + workspace_.path() +
                            "\":{\"hasTrustDialogAccepted\":true}}}\n{\"theme\":\"dark\"}\n")
       << after;
   EXPECT_FALSE(holds(after.err, "answered")) << "said once";
+  EXPECT_FALSE(holds(after.err, "MCP")) << "the same ones";
 }
 
 // Of two files with content Claude Code says at each start that one of them be moved away.
