@@ -183,7 +183,7 @@ std::string canonical(const std::string& path) {
 
 int explain(const GivenExplain& given) {
   const std::string home = own_variable("HOME");
-  const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists};
+  const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists, default_state_dir()};
   const runtime::ViolationStore store(default_state_dir());
   if (given.list) {
     const auto ids = store.list();

@@ -70,7 +70,14 @@ bool changes_directory(std::string_view operation) {
 
 bool reads(std::string_view operation) { return operation == "read"; }
 
+// Built into the program: there is no such file to change.
+bool is_shipped(const Origin& origin) {
+  return origin.file == origin.layer + ".toml" &&
+         std::ranges::find(embedded_profiles(), origin.layer, &EmbeddedProfile::name) != embedded_profiles().end();
+}
+
 std::string where(const Origin& origin) {
+  if (is_shipped(origin)) return format("the rule of the built-in profile {}", origin.layer);
   return origin.file.empty() ? format("the rule ({})", to_string(origin))
                              : format("line {} of {}", origin.line, escaped(origin.file));
 }
@@ -95,10 +102,11 @@ bool stands(const Violation& violation) {
 Permit permit_by_rule(const Violation& violation) {
   Permit permit;
   const Origin& origin = violation.origin;
-  if (!origin.file.empty()) permit.step = format("change or remove {}", where(origin));
+  if (!origin.file.empty() && !is_shipped(origin)) permit.step = format("change or remove {}", where(origin));
   else if (const std::string flag = flag_of(origin); !flag.empty()) permit.step = format("leave out or change {}", flag);
-  permit.note = permit.step.empty() ? "it is part of the sandbox: make this one change yourself, outside"
-                                    : "no other flag and no other rule outweighs it";
+  permit.note = is_shipped(origin)    ? format("it is {}: make this one change yourself, outside", where(origin))
+                : permit.step.empty() ? "it is part of the sandbox: make this one change yourself, outside"
+                                      : "no other flag and no other rule outweighs it";
   permit.risk = "the command does what somebody chose to refuse";
   return permit;
 }
@@ -115,8 +123,11 @@ Permit permit_secret(const Violation& violation, const PermitContext& context) {
   const std::string secret = secret_around(violation.target, context);
   constexpr char kOutside[] = "make this one change yourself, outside the sandbox";
   Permit permit;
+  // What Belljar keeps, answers of agents and trails among it, counts because no command can have written it.
+  const bool ours = !context.state_dir.empty() && is_within(violation.target, context.state_dir);
   const bool names = secret == violation.target && (violation.operation == "delete" || violation.operation == "rename");
-  if (violation.errnum == EBUSY || names || violation.operation == "link") {  // a grant is a mount, whose name stays
+  if (violation.errnum == EBUSY || names || (ours && !reads(violation.operation)) ||
+      violation.operation == "link") {  // a grant is a mount, whose name stays
     permit.note = kOutside;
     return permit;
   }
@@ -251,6 +262,11 @@ std::string_view agent_profile_for(std::string_view path, const PermitContext& c
 std::optional<Permit> permit_agent_state(const Violation& violation, const PermitContext& context) {
   Permit permit;
   if (const std::string_view profile = agent_profile_for(violation.target, context); !profile.empty()) {
+    // Only where the profile is in force already is the name a mount.
+    if (violation.errnum == EBUSY) {
+      permit.note = "it persists as a single file, whose name stays: write it in place, by no rename, and it persists";
+      return permit;
+    }
     permit = grant_value("profile", "", std::string(profile));
     permit.flag = format("--policy {}", profile);
     permit.note =
@@ -322,6 +338,12 @@ Permit permit_key(const Violation& violation) {
   if (key->name == "allow_nested_userns" && !makes_namespaces(violation.target)) {
     permit = grant_value(key->name, "", true);
     permit.note = "only in namespaces that the program makes for itself (`unshare -rm`): nothing lets it do so in this sandbox's";
+    return permit;
+  }
+  if (key->name == "allow_nested_userns") {
+    permit = grant_value(key->name, "", true);
+    permit.note = "a policy with patterns (agent-claude has one) needs `--accept filesystem.globs` beside it";
+    permit.risk += "; then also what those patterns keep, as Claude Code's memories of projects, is written to";
     return permit;
   }
   if (key->type == Type::kBool) {

@@ -17,6 +17,7 @@ struct PermitContext {
   std::function<bool(const std::string& path, std::string_view operation)> modes_allow = {};
   // Whether a path is there on the host, which a grant needs; empty: unknown.
   std::function<bool(const std::string& path)> exists = {};
+  std::string state_dir = {};  // default_state_dir()
 };
 
 // What `allowed` of a refused connect says under network.mode = "proxy", by which permit_for knows it again: the host's network

@@ -183,6 +183,37 @@ TEST(Permit, AnAgentNameOutsideIsNotPermittedByItsDirectory) {
   EXPECT_EQ(of("create", "/home/u/bashrc").flag, "--write /home/u") << "the twin";
 }
 
+// The profile is in force where the name is a mount: to take it again would change nothing.
+TEST(Permit, ARenameOverAFileThatPersistsIsPermittedByNothing) {
+  Violation busy = act("rename", "/home/u/.claude/.credentials.json", "filesystem.protect");
+  EXPECT_EQ(permit_for(busy, kPlace).flag, "--policy agent-claude");
+  busy.errnum = EBUSY;
+  const Permit permit = permit_for(busy, kPlace);
+  EXPECT_EQ(permit.flag + permit.line + permit.step, "");
+  EXPECT_NE(permit.note.find("write it in place"), std::string::npos);
+}
+
+TEST(Permit, NothingPermitsAWriteToWhatBelljarKeeps) {
+  PermitContext context = kPlace;
+  const Violation write = act("write", "/home/u/.local/state/belljar/agents/claude.answers", "filesystem.secrets");
+  EXPECT_EQ(permit_for(write, context).flag, "--write /home/u/.local/state/belljar") << "another state directory";
+  context.state_dir = "/home/u/.local/state/belljar";
+  const Permit permit = permit_for(write, context);
+  EXPECT_EQ(permit.flag + permit.line + permit.step, "");
+}
+
+TEST(Permit, ARuleOfAShippedProfileIsNoFileToChange) {
+  const auto of = [](const char* file) {
+    Violation violation = act("write", "/home/u/.x/memory/m", "filesystem.entries", {"agent-claude", file, 24});
+    violation.allowed = "leaving the name where it is";
+    violation.errnum = EBUSY;
+    return permit_for(violation, kPlace);
+  };
+  EXPECT_EQ(of("agent-claude.toml").step, "");
+  EXPECT_NE(of("agent-claude.toml").note.find("the built-in profile agent-claude"), std::string::npos);
+  EXPECT_EQ(of("/etc/p.toml").step, "change or remove line 24 of /etc/p.toml");
+}
+
 TEST(Permit, AnAgentsStateIsPermittedByItsProfile) {
   const auto of = [](const char* operation, const char* target) {
     return permit_for(act(operation, target, "filesystem.writable_roots"), kPlace);
@@ -264,7 +295,10 @@ TEST(Permit, ABuiltInRefusalHasNoFlag) {
   const Permit permit = permit_for(act("system-call", "bpf", "seccomp"));
   EXPECT_EQ(permit.flag + permit.line, "");
   EXPECT_NE(permit.note.find("nothing permits"), std::string::npos);
-  EXPECT_EQ(permit_for(act("system-call", "unshare", "allow_nested_userns")).flag, "--allow-nested-userns");
+  const Permit nested = permit_for(act("system-call", "unshare", "allow_nested_userns"));
+  EXPECT_EQ(nested.flag, "--allow-nested-userns");
+  EXPECT_NE(nested.note.find("--accept filesystem.globs"), std::string::npos);
+  EXPECT_NE(nested.risk.find("memories of projects"), std::string::npos);
 }
 
 TEST(Permit, HostileNamesAreOneHarmlessWord) {
