@@ -145,7 +145,8 @@ class Collector {
     }
   }
 
-  void look_at(int folder, const std::string& name, const std::string& path, std::size_t place, int depth, const struct stat& status) {
+  void look_at(int folder, const std::string& name, const std::string& path, std::size_t place, int depth,
+               const struct stat& status) {
     struct stat host{};
     const bool there = ::lstat(path.c_str(), &host) == 0;
     // A name that was removed: "a character device with device number 0/0", the kernel's overlayfs.rst.

@@ -199,8 +199,10 @@ Result<Layer> base_layer(std::vector<Layer>& layers, const PolicyFlags& flags) {
 Result<void> check_state_place(const Layer& profile) {
   const char* const name = policy::relative_variable(profile.name, own_variable);
   if (name == nullptr) return {};
-  return Error(Code::kInvalidArgument, format("cannot keep the agent's state apart: {} is {}", name, belljar::quoted(own_variable(name))))
-      .reason("a relative path is another directory wherever the agent starts, and in a workspace what commands leave there is obeyed")
+  return Error(Code::kInvalidArgument,
+               format("cannot keep the agent's state apart: {} is {}", name, belljar::quoted(own_variable(name))))
+      .reason(
+          "a relative path is another directory wherever the agent starts, and in a workspace what commands leave there is obeyed")
       .next(format("give it in full: {}=\"$PWD\"/{}", name, "DIRECTORY"));
 }
 

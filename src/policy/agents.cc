@@ -55,7 +55,7 @@ struct LogInFile {
   std::string_view profile, place, name;
   bool opened;  // at its usual place by an entry of the profile, so that it is hidden there once the state is elsewhere
 };
-constexpr LogInFile kLogIns[] = {
+constexpr LogInFile kLogInFiles[] = {
     {"agent-claude", "~", "/.claude.json", true},
     {"agent-claude", "~", "/.claude.json.backup", false},
     {"agent-claude", "~/.claude", "/.credentials.json", true},
@@ -249,7 +249,7 @@ const char* relative_variable(std::string_view profile, const std::function<std:
 }
 
 void append_log_ins(std::vector<std::string>& paths, std::string_view home, std::string_view profile) {
-  for (const LogInFile& file : kLogIns) {
+  for (const LogInFile& file : kLogInFiles) {
     if (file.opened || file.profile != profile) paths.push_back(format("{}{}{}", home, file.place.substr(1), file.name));
   }
 }
@@ -259,7 +259,7 @@ std::vector<LogIn> moved_log_ins(const std::string& cwd, const std::function<std
   const auto add = [&](const Move& move) {
     const std::string to = moved_to(move, variable, cwd);
     if (to.empty()) return;
-    for (const LogInFile& file : kLogIns) {
+    for (const LogInFile& file : kLogInFiles) {
       // ~/.claude.json lies in CLAUDE_CONFIG_DIR where that is set.
       const bool moves = file.place == move.place || (file.profile == move.profile && file.place == "~");
       if (moves) found.push_back({file.profile, format("{}{}{}", to, move.below, file.name)});

@@ -36,8 +36,8 @@ bool is_private_to_run(const Agent& agent, std::string_view path) noexcept;
 std::vector<std::string> without_own_sandbox(const Agent& agent, std::vector<std::string> arguments);
 
 // Puts the places in an agent's profile where its own variables (CODEX_HOME) say that its state lies; filesystem.scratch has the
-// usual ones besides. Those that are not set, are relative or "/" change nothing. `variable`: the caller's, by name; empty: not
-// set.
+// usual ones besides. Those that are not set, are relative (relative_variable) or "/" change nothing. `variable`: the caller's, by
+// name; empty: not set.
 void move_state(Layer& profile, const std::function<std::string(const char*)>& variable);
 
 // Of `profile`'s agent: its variable that names a place from the current directory; nullptr: none does. Each directory is another

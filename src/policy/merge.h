@@ -33,15 +33,15 @@ namespace belljar::policy {
 
 // What the caller knows of the place: absolute paths, or empty where there is none.
 struct MergeContext {
-  std::string workspace;     // canonical
-  std::string home;          // $HOME
-  std::string tmpdir;        // $TMPDIR of the caller
-  std::string cwd;           // of the caller: flags resolve relative paths against it; empty: the workspace
-  std::string runtime_dir;   // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
-  std::string config_dir;    // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
-  std::string state_dir;     // default_state_dir(): what Belljar keeps of earlier runs is hidden
-  std::string repository;    // repository_of_worktree(workspace)
-  std::string account_home;  // of the caller's account: $HOME may be empty or elsewhere, the keys lie there all the same
+  std::string workspace;       // canonical
+  std::string home;            // $HOME
+  std::string tmpdir;          // $TMPDIR of the caller
+  std::string cwd;             // of the caller: flags resolve relative paths against it; empty: the workspace
+  std::string runtime_dir;     // $XDG_RUNTIME_DIR: sockets and keyrings below it are secrets
+  std::string config_dir;      // $XDG_CONFIG_HOME/belljar: the user's policy stays read-only inside a writable ~/.config
+  std::string state_dir;       // default_state_dir(): what Belljar keeps of earlier runs is hidden
+  std::string repository;      // repository_of_worktree(workspace)
+  std::string account_home;    // of the caller's account: $HOME may be empty or elsewhere, the keys lie there all the same
   std::vector<LogIn> log_ins;  // of agents, where the caller's variables move them: moved_log_ins()
 };
 

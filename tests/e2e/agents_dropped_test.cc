@@ -122,6 +122,7 @@ TEST_F(AgentsDropped, NothingIsKeptThroughALink) {
 TEST_F(AgentsDropped, ALinkOfTheUsersIsNamedAndStays) {
   std::filesystem::rename(at_home("CLAUDE.md"), home_ / "base");
   std::filesystem::create_symlink("../base", at_home("CLAUDE.md"));
+  if (is_root()) home_.give_to(user_uid(), user_gid());
   claude("rm CLAUDE.md; echo new > CLAUDE.md");
   EXPECT_TRUE(has(diff(), "M " + at_home("CLAUDE.md") + " (there it is a link to ../base)\n")) << diff();
   const Outcome refused = agents({"keep", "claude", "CLAUDE.md", "--yes"});

@@ -156,8 +156,8 @@ TEST_F(AgentsStart, TheStateIsWhereTheVariableSays) {
 TEST_F(AgentsStart, AHomeThatALinkLeadsToHasItsLogIn) {
   const TempDir other{place_of_programs()};
   std::filesystem::create_symlink(home_.path(), other / "home");
-  const Outcome outcome =
-      codex({"--policy", "agent-codex", "-c", "cat ~/.codex/auth.json; echo h > ~/.codex/history.jsonl"}, {{"HOME", other / "home"}});
+  const Outcome outcome = codex({"--policy", "agent-codex", "-c", "cat ~/.codex/auth.json; echo h > ~/.codex/history.jsonl"},
+                                {{"HOME", other / "home"}});
   EXPECT_EQ(outcome.out, "token\n") << outcome;
   EXPECT_EQ(read_file(home_ / ".codex/history.jsonl"), "h\n") << "an absent one, too";
   EXPECT_EQ(codex({"--policy", "agent-claude", "-c", "cat ~/.codex/auth.json"}, {{"HOME", other / "home"}}).out, "");
@@ -182,7 +182,7 @@ TEST_F(AgentsStart, StateAtARelativePathIsRefusedByName) {
   const std::string script = "mkdir -p state; echo ran | tee state/config.toml";
   const Outcome outcome = codex({"--policy", "agent-codex", "-c", script}, {{"CODEX_HOME", "state"}});
   EXPECT_EQ(outcome.exit_code, 125) << outcome;
-  EXPECT_TRUE(says(outcome, "CODEX_HOME is \"state\"")) << outcome;
+  EXPECT_TRUE(says(outcome, "CODEX_HOME is `state`")) << outcome;
   EXPECT_FALSE(exists(workspace_ / "state"));
   EXPECT_EQ(codex({"--policy", "agent-codex", "-c", script}, {{"CODEX_HOME", workspace_ / "state"}}).out, "ran\n");
   EXPECT_FALSE(exists(workspace_ / "state/config.toml"));
