@@ -277,7 +277,7 @@ TEST_F(AgentsState, WhatExplainAdvisesIsTheProfile) {
     hand_over();
     const std::string act = write_all({name}, ">");
     EXPECT_EQ(run_in({"-c", act}, {.stdin_is = Input::kNull, .env = environment()}).out, "0\n");
-    const std::string advice = belljar({"explain"}, {.env = environment()}).out;
+    const std::string advice = belljar({"explain"}, {.cwd = workspace_.path(), .env = environment()}).out;
     EXPECT_NE(advice.find("--policy " + agent.profile), std::string::npos) << advice;
     EXPECT_EQ(advice.find("--write"), std::string::npos) << advice;
     EXPECT_EQ(under(agent.profile, {"-c", act}).out, "1\n");
