@@ -10,10 +10,12 @@
 // is not a failed call: its text ends with the exit code.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +71,9 @@ struct ToolOptions {
   // Bytes of one result's text that a model is shown: head and tail, with what lies between counted. At least 2000.
   std::size_t text_bytes = 30'000;
   ToolHook hook;
+  // The policy's limits.timeout, for document-002, whose commands have its 120 s or less: without it they have those. Other tools
+  // leave it to the sandbox.
+  std::optional<std::chrono::milliseconds> timeout;
   // Words in front of a shell text: {"bash", "-c"}. Empty: /bin/sh -c.
   std::vector<std::string> shell;
   // Another absolute name of the workspace, through symbolic links: patches may name files below it. Other tools ask the sandbox.

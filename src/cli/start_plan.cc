@@ -70,6 +70,7 @@ Result<StartPlan> plan_start(const backend::Host& host, const Policy& policy, co
 Result<void> check_start(const backend::Host& host, const policy::Effective& effective, const policy::MergeContext& context) {
   Policy policy = effective.policy;
   policy.limits.write_quota.reset();  // warnings_of_start()
+  policy.commands = {};
   BELLJAR_CHECK(policy::check_policy(policy));
   BELLJAR_CHECK(runtime::check_served(policy));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
@@ -86,8 +87,12 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
 
 std::vector<std::string> warnings_of_start(const Policy& policy) {
   std::vector<std::string> warnings;
-  if (policy.limits.write_quota)
-    warnings.emplace_back("limits.write_quota is for `belljar mcp` and `belljar agent`; `belljar run` refuses it");
+  const auto warn = [&](bool set, std::string_view key) {
+    if (set) warnings.push_back(format("{} is for `belljar mcp` and `belljar agent`; `belljar run` refuses it", key));
+  };
+  warn(policy.limits.write_quota.has_value(), "limits.write_quota");
+  warn(!policy.commands.allow.empty(), "commands.allow");
+  warn(!policy.commands.deny.empty(), "commands.deny");
   return warnings;
 }
 

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/format.h"
 #include "guard/global_options.h"
@@ -217,20 +221,30 @@ class Parser {
   ShellReader reader_;
 };
 
+constexpr std::string_view kStartsNothing = "true ";
+
 Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decision decision, const Origin& origin) {
   ShellReader reader;
   for (const std::string& text : list) {
+    const auto refuse = [&](std::string_view wanted, std::string reason, std::string next) {
+      return Error(Code::kInvalidArgument, format("{}: {} is not a command prefix{}", to_string(origin), quoted(text), wanted))
+          .reason(std::move(reason))
+          .next(std::move(next));
+    };
     const Script script = reader.read(text);
-    const bool plain = script.unread.empty() && !script.parts.empty() && script.parts[0].redirects.empty() &&
-                       script.parts[0].assignments.empty() && std::ranges::all_of(script.parts[0].argv, &Word::fixed) &&
-                       script.parts[0].span.end == text.size();
-    if (!plain || script.parts[0].argv.empty()) {
-      return Error(Code::kInvalidArgument, format("{}: {} is not a command prefix", to_string(origin), quoted(text)))
-          .reason("it must be plain words, such as `git` or `git push`")
-          .next("write [[rule]] tables in a rules file for more");
-    }
+    // The same words behind a program that starts nothing: what `su` or `parallel` would start is not asked here.
+    const Script words = reader.read(std::string(kStartsNothing) + text);
+    const bool plain = !script.parts.empty() && script.parts[0].assignments.empty() && words.unread.empty() &&
+                       words.parts.size() == 1 && words.parts[0].redirects.empty() &&
+                       words.parts[0].span.end == kStartsNothing.size() + text.size() &&
+                       std::ranges::all_of(words.parts[0].argv, &Word::fixed) && words.parts[0].argv.size() > 1;
+    if (!plain)
+      return refuse("", "it must be plain words, such as `git` or `git push`", "write [[rule]] tables in a rules file for more");
+    if (decision == Decision::kAllow && !script.unread.empty())
+      return refuse(" that can be allowed", "what it starts cannot be judged: " + script.unread[0].reason,
+                    "leave it out, or be asked: a [[rule]] with decision = \"prompt\" in a rules file");
     Rule rule{.decision = decision, .reason = decision == Decision::kAllow ? "commands.allow" : "commands.deny", .origin = origin};
-    for (const Word& word : script.parts[0].argv) rule.pattern.push_back({word.text});
+    for (const Word& word : words.parts[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
     set.rules.push_back(std::move(rule));
   }
   return {};

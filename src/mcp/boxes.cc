@@ -42,6 +42,7 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   ToolOptions options = host_.tools;
   options.workspace_name = made.named;
   if (options.texts == ToolTexts::kBelljar) options.shell = made.shell;
+  options.timeout = made.timeout;
   options.hook = [judge = std::move(made.judge), decide = host_.decide,
                   place = BoxPlace{made.sandbox->workspace(), made.calls, made.secrets}](const ToolRequest& request) {
     return decide(judge ? judge(request) : Opinion{}, request, place);

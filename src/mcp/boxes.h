@@ -44,13 +44,14 @@ struct BoxWish {
 };
 
 struct MadeBox {
-  std::shared_ptr<Sandbox> sandbox;         // not started
-  std::string named;                        // another absolute name of its workspace, as it was given; empty: it has none
-  std::vector<std::string> shell;           // ToolOptions::shell, where the texts are Belljar's own
-  Judge judge;                              // empty: everything runs
-  CallRecorder calls;                       // empty: verdicts and answers are not recorded
-  std::shared_ptr<const Redactor> secrets;  // what no review shows; empty: known shapes alone
-  std::string policy;                       // JSON, for the resource
+  std::shared_ptr<Sandbox> sandbox;                  // not started
+  std::string named;                                 // another absolute name of its workspace, as it was given; empty: it has none
+  std::vector<std::string> shell;                    // ToolOptions::shell, where the texts are Belljar's own
+  Judge judge;                                       // empty: everything runs
+  CallRecorder calls;                                // empty: verdicts and answers are not recorded
+  std::shared_ptr<const Redactor> secrets;           // what no review shows; empty: known shapes alone
+  std::string policy;                                // JSON, for the resource
+  std::optional<std::chrono::milliseconds> timeout;  // the policy's, of a command
   std::vector<std::string> warnings;
   // May be empty. Before start(): tells the audit trail under what it works; an error refuses the start. After stop(): what is left
   // of it and nobody misses goes.

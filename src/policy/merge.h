@@ -55,8 +55,7 @@ struct Effective {
   std::vector<std::string> warnings;
 };
 
-// `layers` in ascending order. Errors: kInvalidArgument, a contradiction; kPermissionDenied, a project file that widens;
-// kUnimplemented, a clause that nothing in this build enforces.
+// `layers` in ascending order. Errors: kInvalidArgument, a contradiction; kPermissionDenied, a project file that widens.
 Result<Effective> merge(std::span<const Layer> layers, const MergeContext& context);
 
 // What Belljar keeps (layers of transactions, refusals of earlier runs) is nobody's business inside: hides `state_dir` unless a

@@ -222,6 +222,10 @@ Result<void> check_narrows(const Setting& setting, const Policy& in_force) {
   switch (key.narrow) {
     case Narrow::kNever:
       if (now && *now == setting.value) return {};
+      if (key.name == "commands.allow")
+        return widens(setting, "", "")
+            .reason("what it lists would run without a question")
+            .next("say with `commands.deny` what must not run, or write the list into your own policy file");
       return widens(setting, to_toml(setting.value), now ? to_toml(*now) : "nothing");
     case Narrow::kStricter:
       return check_stricter(setting, now);

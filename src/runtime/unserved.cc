@@ -125,8 +125,12 @@ Result<void> check_served(const Policy& policy) {
     return unserved("network.mode = \"proxy\"", format("mode {} drops network rules", to_string(policy.mode)),
                     "drop the network keys, or use another mode");
   if (!policy.commands.allow.empty() || !policy.commands.deny.empty())
-    return unserved("commands.allow and commands.deny", "they guide what an agent asks and cannot hold a program that runs",
-                    "drop the key; file and network rules hold without it");
+    return unserved(policy.commands.deny.empty()    ? "commands.allow"
+                    : policy.commands.allow.empty() ? "commands.deny"
+                                                    : "commands.allow and commands.deny",
+                    "they guide what an agent asks; a program that runs starts others without any shell",
+                    "use `belljar mcp` or `belljar agent`, or with_command_rules() (belljar/decorators.h), which judge by "
+                    "them; or drop the key");
   if (policy.limits.write_quota)
     return unserved("limits.write_quota",
                     "it counts what goes through the file API, which with_write_quota() (belljar/decorators.h) does",

@@ -249,5 +249,29 @@ TEST_F(Mcp, ThePolicyOfTheCommandLineHolds) {
   EXPECT_NE(with({"--write-quota", "4"}, "echo fine").find("fine\\n[exit code 0]"), std::string::npos);
 }
 
+// The list of document 003 in its own words, and in a file of the project.
+TEST_F(Mcp, CommandRulesOfAPolicyAreJudgedBy) {
+  const TempDir place;
+  const std::string deny = place.write("deny.toml", "blocked_commands = [\"rm\", \"dd\", \"mkfs\", \"sudo\", \"su\"]\n");
+  const std::string allow = place.write("allow.toml", "allowed_commands = [\"ls\", \"cat\", \"echo\"]\n");
+  const auto with = [&](const std::string& policy, const std::string& text) {
+    std::vector<std::string> line = command();
+    if (!policy.empty()) line.insert(line.end(), {"--policy", policy});
+    const Outcome outcome = run(line, {.input = std::string(kBegin) + bash(1, text)});
+    return outcome.out + outcome.err;
+  };
+  for (const char* text : {"rm x", "cd / && dd if=x", "mkfs x", "sudo ls", "su -c ls"})
+    EXPECT_NE(with(deny, text).find("bash was not allowed"), std::string::npos) << text;
+  EXPECT_NE(with(deny, "rm x").find("commands.deny (rm)"), std::string::npos) << "by name";
+  EXPECT_NE(with(deny, "echo rm").find("rm\\n[exit code 0]"), std::string::npos) << "the twin";
+  EXPECT_NE(with(allow, "echo listed").find("listed\\n[exit code 0]"), std::string::npos);
+  EXPECT_NE(with(allow, "echo a; pwd").find("bash was not allowed"), std::string::npos);
+  workspace_.write(".belljar/policy.toml", "commands.deny = [\"pwd\"]\n");
+  EXPECT_NE(with("", "pwd").find("commands.deny (pwd)"), std::string::npos) << "a project may narrow";
+  EXPECT_NE(with("", "echo fine").find("fine\\n[exit code 0]"), std::string::npos);
+  workspace_.write(".belljar/policy.toml", "commands.allow = [\"pwd\"]\n");
+  EXPECT_NE(with("", "pwd").find("would run without a question"), std::string::npos) << "and not let anything run unasked";
+}
+
 }  // namespace
 }  // namespace belljar::test

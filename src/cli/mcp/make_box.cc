@@ -64,12 +64,27 @@ Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::BoxWish& wish) {
   return flags;
 }
 
-Result<guard::RuleSet> load_rules(const McpFlags& flags, const Commands& commands, const std::string& workspace) {
+// `commands` of a policy, each with the line that says it.
+Result<guard::RuleSet> rules_of_policy(const Commands& commands, const std::map<std::string, Origin>& origins) {
+  guard::RuleSet set;
+  const auto add = [&](const std::string& key, const std::string& text, Commands one) -> Result<void> {
+    auto found = origins.find(format("{}[{}]", key, text));
+    if (found == origins.end()) found = origins.find(key);
+    guard::join(set, BELLJAR_TRY(guard::rules_of(one, found == origins.end() ? Origin{"policy", "", 0} : found->second)),
+                guard::Trust::kUser);
+    return {};
+  };
+  for (const std::string& text : commands.allow) BELLJAR_CHECK(add("commands.allow", text, {.allow = {text}, .deny = {}}));
+  for (const std::string& text : commands.deny) BELLJAR_CHECK(add("commands.deny", text, {.allow = {}, .deny = {text}}));
+  return set;
+}
+
+Result<guard::RuleSet> load_rules(const McpFlags& flags, const Commands& commands, const std::map<std::string, Origin>& origins,
+                                  const std::string& workspace) {
   guard::RuleSet set;
   if (const std::string user = user_rules_file(); !user.empty()) BELLJAR_CHECK(add_rules_file(set, user, workspace, false));
   for (const std::string& file : flags.rules) BELLJAR_CHECK(add_rules_file(set, file, workspace, true));
-  if (!commands.allow.empty() || !commands.deny.empty())
-    guard::join(set, BELLJAR_TRY(guard::rules_of(commands, Origin{"policy", "", 0})), guard::Trust::kUser);
+  guard::join(set, BELLJAR_TRY(rules_of_policy(commands, origins)), guard::Trust::kUser);
   BELLJAR_CHECK(add_rules_file(set, workspace + "/.belljar/rules.toml", workspace, false));
   return set;
 }
@@ -91,9 +106,10 @@ Result<guard::PermissionSettings> permission_of(const McpFlags& flags, const gua
 std::vector<std::string> warnings_of(const LoadedPolicy& loaded, const guard::PermissionSettings& settings, bool confined) {
   std::vector<std::string> warnings = loaded.effective.warnings;
   if (confined) return warnings;
-  const bool unasked = settings.mode == guard::PermissionMode::kYolo;
-  warnings.push_back(format("mode {}: no sandbox holds the commands{}", to_string(loaded.effective.policy.mode),
-                            unasked ? ", and nothing is asked: whatever is proposed runs with all rights of this user" : ""));
+  if (loaded.effective.policy.mode == Mode::kExternalSandbox)
+    warnings.emplace_back("mode external-sandbox: no sandbox of ours holds the commands");
+  if (settings.mode == guard::PermissionMode::kYolo)
+    warnings.emplace_back("nothing is asked: whatever is proposed runs with all rights of this user");
   return warnings;
 }
 
@@ -139,7 +155,7 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(plan.config.policy.commands, {});
-  plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.workspace));
+  plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.origins, plan.config.workspace));
   plan.settings = BELLJAR_TRY(permission_of(flags, plan.rules, plan.confined));
   return plan;
 }
@@ -206,6 +222,7 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
   mcp::MadeBox made;
   std::vector<std::string> leftover;
   made.policy = policy::explain_json(loaded.effective);
+  made.timeout = config.policy.limits.timeout;
   // One that only reads has nothing to hold back, and sees the directory itself.
   if (has_transaction(flags) && !wish.read_only) {
     config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
