@@ -62,9 +62,11 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
       if (!key.flag.empty()) names.push_back(key.flag);
     }
   }
-  const std::string_view near = policy::nearest(name, names);
+  const std::string_view near = policy::nearest(name, names), known = policy::said_elsewhere("--", name);
   return Error(Code::kInvalidArgument, format("unknown option {}", belljar::quoted(name)))
-      .next(near.empty() ? format("`{} --help` lists the options", full_name(app)) : format("did you mean `{}`?", near));
+      .next(takes_policy(app) && !known.empty() ? std::string(known)
+            : near.empty()                      ? format("`{} --help` lists the options", full_name(app))
+                                                : format("did you mean `{}`?", near));
 }
 
 Error unknown_command(const CLI::App& app, const std::string& wrong) {

@@ -27,10 +27,9 @@ struct Setting {
 };
 
 struct Layer {
-  std::string name;                   // "system", "user", "project", "flag", or a profile's name
-  bool narrow_only = false;           // comes from inside the workspace: may only narrow
-  std::vector<Setting> settings;      // in the order they were written
-  std::vector<std::string> warnings;  // for `policy check`: legal, and probably not meant
+  std::string name;               // "system", "user", "project", "flag", or a profile's name
+  bool narrow_only = false;       // comes from inside the workspace: may only narrow
+  std::vector<Setting> settings;  // in the order they were written
   bool operator==(const Layer&) const = default;
 };
 

@@ -59,10 +59,7 @@ class Merger {
   }
 
   Result<Effective> run(std::span<const Layer> layers) {
-    for (const Layer& layer : layers) {
-      BELLJAR_CHECK(apply(layer));
-      warnings_.insert(warnings_.end(), layer.warnings.begin(), layer.warnings.end());
-    }
+    for (const Layer& layer : layers) BELLJAR_CHECK(apply(layer));
     if (narrowed_) BELLJAR_CHECK(hold_to_trusted(layers));
     return finish();
   }
@@ -243,12 +240,21 @@ class Merger {
         continue;
       }
       Rule& have = rules_[found->second];
+      if (have.layer == layer_ && have.entry.access != entry.access) warn_of_tie(have.entry, entry);
       if (have.layer == layer_ && strictness(have.entry.access) >= strictness(entry.access)) continue;
       if (narrow && have.entry.access == entry.access) continue;  // a repetition: it is still whose it was
       have = {entry, setting.key, layer_};
     }
   }
 
+  // Legal, and probably not meant.
+  void warn_of_tie(const FsEntry& first, const FsEntry& second) {
+    const FsEntry& held = strictness(first.access) >= strictness(second.access) ? first : second;
+    warnings_.push_back(
+        format("{}: {} has two rules: {} ({}) and {} ({}); it is {}: of two, `none` holds before `write`, `write` before `read`",
+               to_string(second.origin), quoted(second.path), to_string(first.access), to_string(first.origin),
+               to_string(second.access), to_string(second.origin), to_string(held.access)));
+  }
   static std::string rule_name(const FsEntry& entry) { return (entry.glob ? "g" : "p") + entry.path; }
   void index_rules() {
     rule_at_.clear();
@@ -389,6 +395,10 @@ class Merger {
       policy_.filesystem.siblings.reset();
       origins_.erase("filesystem.siblings");
     }
+    if (policy_.mode == Mode::kDangerFullAccess)
+      warnings_.emplace_back("mode danger-full-access: no sandbox holds the commands, they have all rights of this user");
+    else if (policy_.mode != Mode::kExternalSandbox && policy_.network.mode == NetMode::kHost)
+      warnings_.emplace_back("network.mode host: nothing judges whom the commands reach, services of this machine included");
     BELLJAR_CHECK(check_times());
     clamp_timeout();
     set_tmpdir();
@@ -448,15 +458,6 @@ class Merger {
   }
 
   Result<void> check_clauses() const {
-    for (const std::string name : {"commands.allow", "commands.deny"}) {
-      const auto& list = name == "commands.allow" ? policy_.commands.allow : policy_.commands.deny;
-      if (list.empty()) continue;
-      return Error(Code::kUnimplemented, format("{}: `{}` is not enforced by this build", to_string(origin(name)), name))
-          .reason(
-              "command rules guide what an agent asks; a running program starts others without any shell, so `run` cannot hold "
-              "them")
-          .next("take the key out, and judge texts with `belljar rules check --policy FILE TEXT`");
-    }
     if (policy_.network.mode != NetMode::kHost || drops_rules(policy_.mode)) return {};
     for (const std::string name : {"network.allowed_domains", "network.denied_domains", "network.credentials"}) {
       const auto& network = policy_.network;

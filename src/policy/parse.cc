@@ -1,7 +1,5 @@
 #include "policy/parse.h"
 
-#include <unordered_map>
-
 #include "base/format.h"
 #include "policy/document.h"
 #include "policy/names.h"
@@ -160,7 +158,8 @@ class Reader {
       if (node.text == "full") return Value(std::string("host"));
       if (node.text == "restricted") return Value(std::string("proxy"));
       if (node.text == "none") return Value(std::string("none"));
-      return wrong(node, "`network_mode`", "full, restricted or none");
+      const std::string_view right = node.text == "limited" ? said_elsewhere(known.name, node.text) : std::string_view();
+      return wrong(node, "`network_mode`", "full, restricted or none").next(std::string(right));
     }
     auto result = value_from_text(known, node.text);
     if (!result) return placed(node, result.error());
@@ -228,7 +227,6 @@ class Reader {
     std::vector<FsEntry> result;
     result.reserve(node.items.size());
     for (const Node& item : node.items) BELLJAR_CHECK(take(entry(item), result));
-    warn_about_ties(result);
     return Value(std::move(result));
   }
 
@@ -262,20 +260,6 @@ class Reader {
     result.access = *known;
     result.origin = origin(place->at);
     return result;
-  }
-
-  // One layer that says two things of one path: legal (none > write > read), and probably not meant.
-  void warn_about_ties(const std::vector<FsEntry>& entries) {
-    std::unordered_map<std::string, const FsEntry*> seen;
-    for (const FsEntry& entry : entries) {
-      const auto [found, fresh] = seen.try_emplace((entry.glob ? "g" : "p") + entry.path, &entry);
-      if (fresh) continue;
-      const FsEntry& other = *found->second;
-      layer_.warnings.push_back(
-          format("{}:{}: {} has two rules (line {} says {}, line {} says {}); the stricter one holds: none, then write, then read",
-                 escaped(source_.file), entry.origin.line, quoted(entry.path), other.origin.line, to_string(other.access),
-                 entry.origin.line, to_string(entry.access)));
-    }
   }
 
   Error unknown_here(const Member& member, std::span<const std::string_view> names) const {

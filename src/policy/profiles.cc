@@ -33,12 +33,14 @@ Result<Layer> profile_layer(std::string_view name) {
     if (profile.name == name) return parse_toml(profile.toml, std::string(name) + ".toml", name);
     names.push_back(profile.name);
   }
-  const std::string_view near = nearest(name, names);
+  const std::string_view near = nearest(name, names), right = said_elsewhere("mode", name);
   std::string all;
   for (const std::string_view known : names) all += format("{}{}", all.empty() ? "" : ", ", known);
   return Error(Code::kNotFound, format("there is no profile {}", quoted(name)))
       .reason("shipped are " + all)
-      .next(near.empty() ? "name one of them, or a file: --policy ./policy.toml" : format("did you mean `{}`?", near));
+      .next(!right.empty() ? std::string(right)
+            : near.empty() ? "name one of them, or a file: --policy ./policy.toml"
+                           : format("did you mean `{}`?", near));
 }
 
 }  // namespace belljar::policy

@@ -231,9 +231,9 @@ constexpr Key kKeys[] = {
      "Beyond output_bytes: end the command, or drop and count the rest.",
      "the command is killed for its output"},
 
-    {"commands.allow", "", T::kTexts, "", J::kUnion, N::kNever, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Command prefixes for `belljar rules check`, nothing else may run; `run` refuses the key.",
+    {"commands.allow", "", T::kTexts, "", J::kUnion, N::kNever, false, BELLJAR_FIELD(commands.allow), "[]", "none", "Command prefixes for `belljar mcp` and `agent`: nothing else may run; `run` refuses the key.",
      "nothing: `[]` would allow every command"},
-    {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Command prefixes that `belljar rules check` forbids; `run` refuses the key.",
+    {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Command prefixes that `belljar mcp` and `agent` refuse; `run` refuses the key.",
      "commands are forbidden; `run` refuses the key"},
 
     {"ignore_violations.file", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(ignore_violations.file), "[]",
@@ -251,6 +251,8 @@ using How = Alias::How;
 constexpr std::string_view kNoImages = "an image is no rule of a policy: `run --backend container --image NAME --pull ...`, or belljar/container.h";
 constexpr std::string_view kNoClouds = "an account is no rule of a policy: keys stand in the environment, a region there or in a flag; `run --backend NAME --help`";
 constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: belljar/events.h and belljar/webhook.h";
+constexpr std::string_view kMitm = "TLS is looked into where a rule needs it: network.allowed_requests, network.credentials, network.methods";
+constexpr std::string_view kReads = "write filesystem.readonly_paths for what may be read alone, and filesystem.blocked_paths for what may not be read";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},
     {"cpu", "limits.cpus", How::kNumberText}, {"memory", "limits.memory"},
@@ -279,7 +281,9 @@ constexpr Alias kAliases[] = {
     {"network.allowAllUnixSockets", "network.allow_all_unix_sockets"},
     {"network.httpProxyPort", "", How::kRefused, "a proxy to leave by is network.upstream_proxy, a port inside for ours network.http_proxy_port"},
     {"network.socksProxyPort", "", How::kRefused, "a proxy to leave by is network.upstream_proxy, a port inside for ours network.socks_proxy_port"},
-    {"network.mitm", "", How::kRefused, "TLS is looked into where a rule needs it: network.allowed_requests, network.credentials, network.methods"},
+    {"mitm", "", How::kRefused, kMitm}, {"network.mitm", "", How::kRefused, kMitm},
+    {"read_only_access", "", How::kRefused, kReads}, {"filesystem.read_only_access", "", How::kRefused, kReads},
+    {"use_legacy_landlock", "", How::kRefused, "write backend = \"landlock\""},
     {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
     {"restore_on_start", "", How::kRefused, "a program that embeds the library sets SandboxConfig::on_start (belljar/sandbox.h)"},
     {"image", "", How::kRefused, kNoImages}, {"image_pull_policy", "", How::kRefused, kNoImages}, {"image_pull_secrets", "", How::kRefused, kNoImages},

@@ -102,6 +102,9 @@ bool is_table(std::string_view name) noexcept;
 
 // The nearest name of `names` to what was written, or empty when none is near. Case, dashes and camelCase do not count.
 std::string_view nearest(std::string_view wrong, std::span<const std::string_view> names);
+// What to write here for a word that the documents or another tool have for it: "full-access" as a `mode`. `of`: a key, or "--" for
+// an option. Empty: no such word.
+std::string_view said_elsewhere(std::string_view of, std::string_view wrong);
 // The nearest right key for a wrong dotted name ("limits.memmory" -> "limits.memory"; "memory" -> "limits.memory").
 std::string nearest_key(std::string_view wrong);
 

@@ -36,6 +36,31 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+struct Elsewhere {
+  std::string_view of, wrong, right;
+};
+constexpr std::string_view kFullAccess = "write `danger-full-access`: no sandbox holds the command then";
+constexpr std::string_view kLimited =
+    "write network.methods = \"limited\" (`--net-methods limited`), which lets GET, HEAD and OPTIONS pass, beside network.mode = "
+    "\"proxy\"";
+constexpr Elsewhere kElsewhere[] = {
+    {"mode", "full_access", kFullAccess},
+    {"network.mode", "limited", kLimited},
+    {"network.mode", "full", "write `host`"},
+    {"network.mode", "enabled", "write `host`"},
+    {"network.mode", "restricted", "write `proxy`, and the hosts in network.allowed_domains"},
+    {"network.mode", "isolated", "write `none`"},
+    {"network.mode", "full_access", "write `host`"},
+    {"network.mode", "proxy_only", "write `proxy`"},
+    {"--", "full_access", "write `--policy danger-full-access`: no sandbox holds the command then"},
+    {"--", "danger_full_access", "write `--policy danger-full-access`: no sandbox holds the command then"},
+    {"--", "use_legacy_landlock", "write `--backend landlock`"},
+    {"--", "read_only_access", "write `--read PATH` for what may be read alone, `--hide PATH` for what may not be read"},
+    {"--", "mitm", "leave it out: TLS is looked into where `--net-methods limited`, --allow-request or --credential needs it"},
+    {"--", "sandbox", "write `--policy read-only`, `workspace-write` or `danger-full-access`"},
+    {"--", "sandbox_mode", "write `--policy read-only`, `workspace-write` or `danger-full-access`"},
+};
+
 constexpr std::size_t kLongestName = 80;  // what is longer is no slip of the finger, and the distance is quadratic
 
 }  // namespace
@@ -50,6 +75,13 @@ std::string_view nearest(std::string_view wrong, std::span<const std::string_vie
     if (d < least) least = d, best = name;
   }
   return best;
+}
+
+std::string_view said_elsewhere(std::string_view of, std::string_view wrong) {
+  if (wrong.size() > kLongestName) return {};
+  const std::string word = canonical(wrong);
+  const auto* found = std::ranges::find_if(kElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });
+  return found == std::end(kElsewhere) ? std::string_view() : found->right;
 }
 
 std::string nearest_key(std::string_view wrong) {

@@ -102,7 +102,10 @@ TEST_F(PolicyCommand, CheckWarnsOfTwoRulesForOnePath) {
         "[[filesystem.entries]]\npath = \"/a\"\naccess = \"read\"\n[[filesystem.entries]]\npath = \"/a\"\naccess = \"none\"\n");
   const Outcome checked = belljar("policy check ../p.toml");
   EXPECT_EQ(checked.code, 0);
-  EXPECT_TRUE(has(checked.err, "belljar: warning: ../p.toml:5: `/a` has two rules")) << checked.err;
+  EXPECT_TRUE(has(checked.err,
+                  "belljar: warning: policy ../p.toml:5: `/a` has two rules: read (policy ../p.toml:2) and none (policy "
+                  "../p.toml:5); it is none"))
+      << checked.err;
 }
 
 TEST_F(PolicyCommand, LayersComeFromUserProjectFileAndFlagsInThisOrder) {

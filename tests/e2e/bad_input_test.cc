@@ -11,6 +11,7 @@
 #include "e2e/support_run.h"
 #include "support/as_user.h"
 #include "support/built.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -56,6 +57,15 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"EmptyHidden", {"--hide", "", "--", "true"}, 125, "it is empty"},
         Bad{"DirectoryAsPolicy", {"--policy", "/etc/", "--", "true"}, 125, "it is a directory"},
         Bad{"UnknownProfile", {"--policy", "workspace-wirte", "--", "true"}, 125, "there is no profile `workspace-wirte`"},
+        Bad{"FullAccess", {"--policy", "full-access", "--", "true"}, 125, "write `danger-full-access`: no sandbox holds"},
+        Bad{"FullAccessOption", {"--full-access", "--", "true"}, 125, "write `--policy danger-full-access`"},
+        Bad{"LegacyLandlock", {"--use-legacy-landlock", "--", "true"}, 125, "write `--backend landlock`"},
+        Bad{"NetLimited",
+            {"--net", "limited", "--", "true"},
+            125,
+            "(`--net-methods limited`), which lets GET, HEAD and OPTIONS pass"},
+        Bad{"ReadOnlyAccess", {"--read-only-access", "/etc", "--", "true"}, 125, "write `--read PATH`"},
+        Bad{"Mitm", {"--mitm", "--", "true"}, 125, "TLS is looked into where `--net-methods limited`"},
         Bad{"BadPattern", {"--hide", "a[b*", "--", "true"}, 125, "a `[` is not closed"},
         Bad{"BracePattern", {"--hide", "**/{x,y}.cfg", "--", "true"}, 125, "braces mean nothing here"},
         Bad{"BadDuration", {"--idle-timeout", "3parsecs", "--", "true"}, 125, "unit `parsecs` is not known"},
@@ -151,6 +161,13 @@ TEST_F(Run, APolicyFileThatIsWrongIsShownWithItsPlace) {
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"mode =\n", "p.toml:1:"},
            {"writeable_roots = []\n", "did you mean `writable_roots`?"},
+           {"mode = \"full-access\"\n", "write `danger-full-access`"},
+           {"network.mode = \"limited\"\n", "write network.methods = \"limited\""},
+           {"network_mode = \"limited\"\n", "write network.methods = \"limited\""},
+           {"[network]\nmode = \"full\"\n", "write `host`"},
+           {"mitm = true\n", "TLS is looked into where a rule needs it"},
+           {"read_only_access = [\"/etc\"]\n", "write filesystem.readonly_paths"},
+           {"use_legacy_landlock = true\n", "write backend = \"landlock\""},
            {"[limits]\nmemory = \"12XB\"\n", "p.toml:2:"},
            {"[network]\nallowed_domains = [\"a*b\"]\n", "p.toml:2:"},
            {"blocked_paths = [\"" + std::string(4096, 'a') + "\"]\n", "the most is 4095"},
@@ -165,6 +182,36 @@ TEST_F(Run, APolicyFileThatIsWrongIsShownWithItsPlace) {
   const Outcome outcome = run_in({"--policy", closed, "--", "true"});
   EXPECT_EQ(outcome.exit_code, 125) << outcome;
   EXPECT_NE(outcome.err.find("Permission denied"), std::string::npos) << outcome;
+}
+
+TEST_F(Run, TheHostsNetworkAndNoSandboxAreWarnedOfOnce) {
+  const auto warnings = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> args = options;
+    args.insert(args.end(), {"-c", "true"});
+    const Outcome outcome = run_in(args);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    return outcome.err;
+  };
+  EXPECT_EQ(warnings({"--net", "host"}),
+            "belljar: warning: network.mode host: nothing judges whom the commands reach, services of this machine included\n");
+  EXPECT_EQ(warnings({"--policy", "danger-full-access"}),
+            "belljar: warning: mode danger-full-access: no sandbox holds the commands, they have all rights of this user\n");
+  EXPECT_EQ(warnings({}), "") << "the twin";
+}
+
+// A text can be judged, not what it starts: `run` would promise more than holds.
+TEST_F(Run, CommandRulesOfAPolicyAreRefusedByName) {
+  const TempDir place;
+  const std::string policy = place.write("p.toml", "blocked_commands = [\"rm\"]\n");
+  const Outcome refused = run_in({"--policy", policy, "-c", "true"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_TRUE(has(refused.err, "cannot enforce commands.deny") && has(refused.err, "use `belljar mcp` or `belljar agent`"))
+      << refused;
+  const Outcome checked = belljar({"policy", "check", policy}, {.cwd = workspace_.path()});
+  EXPECT_EQ(checked.exit_code, 0) << checked;
+  EXPECT_EQ(checked.err, "belljar: warning: commands.deny is for `belljar mcp` and `belljar agent`; `belljar run` refuses it\n");
+  place.write("p.toml", "blocked_commands = []\n");
+  EXPECT_EQ(run_in({"--policy", policy, "-c", "true"}).exit_code, 0) << "the twin";
 }
 
 TEST_F(Run, AVolumeAtTmpIsRefusedWithWhatServesInstead) {

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "policy/schema.h"
 #include "support_policy.h"
@@ -32,7 +35,7 @@ TEST(Merge, EveryReplaceableKeyIsStored) {
     if (key.type == Type::kEnum) text = first == key.fallback ? last : first;
     if (key.type == Type::kText) text = "x";
     if (key.name == "fallback") text = "landlock";
-    Layer one{"user", false, {{&key, *value_from_text(key, text), {"user", "u.toml", 1}, {}}}, {}};
+    Layer one{"user", false, {{&key, *value_from_text(key, text), {"user", "u.toml", 1}, {}}}};
     const auto with = merged({one}), without = merged({});
     ASSERT_TRUE(with) << key.name << with.error().line();
     EXPECT_FALSE(with->policy == without->policy) << key.name;
@@ -294,7 +297,7 @@ TEST(Merge, DangerDropsLowerRulesAndContradictsItsOwn) {
   EXPECT_EQ(access_of(dropped, "/home/u/.ssh"), "write");
   EXPECT_EQ(dropped->policy.network.mode, NetMode::kHost);
   EXPECT_EQ(dropped->policy.limits.pids, 5U);
-  EXPECT_EQ(dropped->warnings.size(), 1U);
+  EXPECT_EQ(dropped->warnings.size(), 2U) << "that rules are dropped, and the mode itself";
   const auto hide = merged({layer("flag", "mode = \"danger-full-access\"\nblocked_paths = [\"/a\"]\n")});
   ASSERT_FALSE(hide);
   EXPECT_EQ(hide.error().what(), "flag flag.toml:2: `filesystem.blocked_paths` cannot hold in mode danger-full-access");
@@ -316,12 +319,51 @@ TEST(Merge, DomainsOnTheHostNetworkAreAContradiction) {
   EXPECT_EQ(host.error().what(), "user user.toml:2: `network.denied_domains` cannot hold with network.mode host");
 }
 
-TEST(Merge, CommandRulesAreRefusedByNameUntilSomethingHoldsThem) {
-  const auto effective = merged({layer("user", "[commands]\ndeny = [\"rm\"]\n")});
-  ASSERT_FALSE(effective);
-  EXPECT_EQ(effective.error().code(), Code::kUnimplemented);
-  EXPECT_EQ(effective.error().what(), "user user.toml:2: `commands.deny` is not enforced by this build");
-  EXPECT_TRUE(merged({layer("user", "[commands]\ndeny = []\n")}));
+// The warning says of which rule it is, and what holds: the same as find_rule() has it.
+TEST(Merge, TwoRulesOfOneLayerForOnePathAreAWarningThatSaysWhichHolds) {
+  constexpr struct {
+    const char* first;
+    const char* second;
+    const char* says;
+  } kRows[] = {
+      {"readonly_paths", "blocked_paths", "read (user user.toml:2) and none (user user.toml:3); it is none"},
+      {"blocked_paths", "writable_roots", "none (user user.toml:2) and write (user user.toml:3); it is none"},
+      {"writable_roots", "readonly_paths", "write (user user.toml:2) and read (user user.toml:3); it is write"},
+      {"readonly_paths", "writable_roots", "read (user user.toml:2) and write (user user.toml:3); it is write"},
+  };
+  for (const auto& row : kRows) {
+    const auto effective =
+        merged({layer("user", std::string("[filesystem]\n") + row.first + " = [\"/a\"]\n" + row.second + " = [\"/a/\"]\n")});
+    ASSERT_TRUE(effective) << effective.error().line();
+    ASSERT_EQ(effective->warnings.size(), 1U) << row.says;
+    EXPECT_NE(effective->warnings[0].find(std::string("user user.toml:3: `/a` has two rules: ") + row.says), std::string::npos)
+        << effective->warnings[0];
+    const std::string held(to_string(find_rule(effective->complete, "/a")->access));
+    EXPECT_TRUE(std::string_view(row.says).ends_with("it is " + held)) << row.says << ", but holds " << held;
+  }
+  EXPECT_TRUE(merged({layer("user", "writable_roots = [\"/a\", \"/a\"]\n")})->warnings.empty()) << "said twice";
+  EXPECT_TRUE(
+      merged({layer("user", "writable_roots = [\"/a\"]\n"), layer("flag", "readonly_paths = [\"/a\"]\n")})->warnings.empty())
+      << "of two layers the later one holds";
+}
+
+TEST(Merge, TheHostsNetworkAndNoSandboxAreToldOnce) {
+  EXPECT_EQ(
+      merged({layer("flag", "network.mode = \"host\"\n")})->warnings,
+      std::vector<std::string>{"network.mode host: nothing judges whom the commands reach, services of this machine included"});
+  EXPECT_EQ(merged({layer("flag", "mode = \"danger-full-access\"\n")})->warnings,
+            std::vector<std::string>{"mode danger-full-access: no sandbox holds the commands, they have all rights of this user"});
+  EXPECT_TRUE(merged({layer("flag", "network.mode = \"proxy\"\n")})->warnings.empty()) << "the twin";
+}
+
+// Who starts something by them says whether it holds them (runtime::check_served).
+TEST(Merge, CommandRulesOfEachLayerAddUp) {
+  const auto effective =
+      merged({layer("user", "[commands]\nallow = [\"ls\"]\ndeny = [\"rm\"]\n"), layer("project", "[commands]\ndeny = [\"su\"]\n")});
+  ASSERT_TRUE(effective) << effective.error().line();
+  EXPECT_EQ(effective->policy.commands, (Commands{.allow = {"ls"}, .deny = {"rm", "su"}}));
+  EXPECT_EQ(origin_of(*effective, "commands.deny[rm]"), "user user.toml:3");
+  EXPECT_EQ(origin_of(*effective, "commands.deny[su]"), "project project.toml:2");
 }
 
 TEST(Merge, MaxTimeoutCapsWhateverIsAsked) {

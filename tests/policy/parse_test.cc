@@ -238,17 +238,6 @@ TEST(Parse, EntriesNeedOnePlaceAndAnAccess) {
             "filesystem.volumes = [{ source = \"/a\", target = \"/a\", readonly = true }]\n");
 }
 
-TEST(Parse, TwoRulesForOnePathAreAWarning) {
-  const auto layer = parse_toml(
-      "[[filesystem.entries]]\npath = \"/a\"\naccess = \"read\"\n[[filesystem.entries]]\npath = \"/a\"\naccess = \"none\"\n",
-      "p.toml", "user");
-  ASSERT_TRUE(layer);
-  ASSERT_EQ(layer->warnings.size(), 1U);
-  EXPECT_EQ(
-      layer->warnings[0],
-      "p.toml:5: `/a` has two rules (line 2 says read, line 5 says none); the stricter one holds: none, then write, then read");
-}
-
 struct AliasCase {
   const char* text;
   const char* means;
