@@ -116,4 +116,9 @@ struct ExecResult {
   std::vector<TriedBackend> tried;  // before it, in order (Policy::fallback)
 };
 
+// `message` of a command that was ended since it ran longer than this, whatever ran it: "command timeout after 1500ms".
+std::string timeout_message(std::chrono::milliseconds timeout);
+// And back: how long a command with reason kTimeout was given.
+std::optional<std::chrono::milliseconds> timeout_of(const ExecResult& result);
+
 }  // namespace belljar

@@ -281,8 +281,7 @@ class Supervisor {
       if (drain_until_ && now >= *drain_until_) drained_ = true;
       return;
     }
-    if (!cause_ && wall_ && now >= *wall_)
-      stop(Reason::kTimeout, format("the command ran longer than its timeout of {}", to_string(*effective_timeout(limits_))));
+    if (!cause_ && wall_ && now >= *wall_) stop(Reason::kTimeout, timeout_message(*effective_timeout(limits_)));
     if (!cause_ && idle_check_ && now >= *idle_check_) check_idle(now);
     sample_limits(now);
     if (kill_at_ && now >= *kill_at_) kill_now();

@@ -102,7 +102,7 @@ class ContainedRun {
   std::optional<Clock::time_point> next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
   void end_box();
-  std::string timed_out() const { return format("command timeout after {}ms", request_.timeout->count()); }
+  std::string timed_out() const { return timeout_message(*request_.timeout); }
   ExecResult result();
   bool ended_in_time() const;
   void set_end(ExecResult& result);

@@ -171,8 +171,15 @@ int Files::open_within(const std::string& relative, int flags, unsigned mode) co
 
 Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {
   const int fd = open_within(relative, flags, mode);
-  if (fd < 0) return file_error(errno, "open", path, "openat2");
+  if (fd < 0) return file_error(leads_out(errno, relative) ? EXDEV : errno, "open", path, "openat2");
   return UniqueFd(fd);
+}
+
+// What is missing on the way ends the kernel's search before a later ".." leads out: "nope/../../x".
+bool Files::leads_out(int errnum, const std::string& relative) const {
+  if (errnum == EXDEV) return true;
+  if (errnum != ENOENT && errnum != ENOTDIR) return false;
+  return !policy::is_within(policy::normal(options_.workspace + "/" + relative), options_.workspace);
 }
 
 // Never blocks: O_NONBLOCK, and then only a regular file passes.
@@ -255,7 +262,7 @@ Result<std::string> Files::find_cwd(const std::string& cwd) const {
   const auto rest = relative(cwd);
   const int fd = !rest ? -1 : open_within(*rest, O_PATH | O_DIRECTORY);
   const int errnum = errno;
-  if ((!rest && rest.error().what().starts_with("path escapes")) || (rest && fd < 0 && errnum == EXDEV))
+  if ((!rest && rest.error().what().starts_with("path escapes")) || (rest && fd < 0 && leads_out(errnum, *rest)))
     return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(cwd)))
         .next("name a directory inside of the workspace");
   if (!rest) return rest.error();

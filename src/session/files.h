@@ -74,6 +74,8 @@ class Files {
   // As open_at() beneath the workspace, and through links that lead out of it and back. -1 and errno.
   int open_within(const std::string& relative, int flags, unsigned mode = 0) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
+  // An open of `relative` failed since it leads out of the workspace, or would as text if what is missing were there.
+  bool leads_out(int errnum, const std::string& relative) const;
   Result<Site> find_site(const std::string& path) const;
   // As find_site(), and through the links at its end. `info`: what stands there.
   Result<Site> find_target(const std::string& path, std::optional<FileInfo>& info) const;

@@ -196,7 +196,7 @@ void Running::send_in_time() {
       return;
     } else if (deadline && Clock::now() >= *deadline) {
       cause_ = Reason::kTimeout;
-      message_ = format("command timeout after {}ms; pid 1 of the sandbox did not take the command", request_.timeout->count());
+      message_ = timeout_message(*request_.timeout) + "; pid 1 of the sandbox did not take the command";
     } else if (set[1].revents != 0 || set[2].revents != 0) {
       cause_ = Reason::kCancelled;
       message_ = "cancelled by the caller; pid 1 of the sandbox did not take the command";
@@ -332,7 +332,7 @@ void Running::check_deadlines(Clock::time_point now) {
   look();  // the clock runs from execve, which the start tells
   const auto deadline = next_deadline();
   if (deadline && now >= *deadline && !exited_)
-    stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), core_->policy().limits.kill_grace);
+    stop(Reason::kTimeout, timeout_message(*request_.timeout), core_->policy().limits.kill_grace);
 }
 
 // TERM to the tree as it is, KILL after the grace to what is left of it and what came of that. CONT because a stopped process does

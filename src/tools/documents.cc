@@ -32,9 +32,16 @@ constexpr std::uint64_t kOutput002 = 50'000;
 constexpr std::chrono::milliseconds kTimeout002 = std::chrono::seconds(120);
 constexpr std::uint64_t kCaptured = std::uint64_t{4} << 20;  // bytes: more than either shows
 
-Result<ExecResult> run(Call& call, std::optional<std::chrono::milliseconds> timeout = {}) {
-  ExecOptions options{.timeout = timeout, .cancel = call.context.cancel, .output_bytes = kCaptured};
-  if (call.context.on_output) options.on_stdout = options.on_stderr = call.context.on_output;
+Result<ExecResult> run(Call& call, ExecOptions options = {}) {
+  options.cancel = call.context.cancel;
+  options.output_bytes = kCaptured;
+  for (OutputCallback* each : {&options.on_stdout, &options.on_stderr}) {
+    if (!call.context.on_output) break;
+    *each = [count = std::move(*each), tell = call.context.on_output](std::string_view piece) {
+      if (count) count(piece);
+      tell(piece);
+    };
+  }
   return call.sandbox.exec(shell_command(call.arguments.text("command")), options);
 }
 
@@ -42,17 +49,23 @@ Answer answer_of(std::string text, const ExecResult& result) {
   return {.text = std::move(text), .structured = {{"exit_code", result.exit_code}}, .violations = result.violations};
 }
 
-// Lock 3 of document 000. What the sandbox dropped is no text any more, and counts its bytes.
-std::string cut_000(const Output& output) {
-  const std::uint64_t total = characters(output.bytes) + output.omitted;
+// Lock 3 of document 000. `seen`: all that arrived, also what the sandbox did not keep.
+std::string cut_000(const Output& output, const CharacterCount& seen) {
+  const std::uint64_t total =
+      seen.bytes() == output.total ? seen.characters() : characters(output.bytes) + output.omitted;  // nobody told us
   if (total <= kOutput000) return output.bytes;
   const std::string_view head = first_characters(output.bytes, kOutput000 - kNotice000);
   return format("{}\n\n[... truncated, {} chars omitted ...]", head, total - characters(head));
 }
 
 Result<Answer> bash_000(Call& call) {
-  const ExecResult result = BELLJAR_TRY(run(call));
-  const std::string out = cut_000(result.out), err = result.reason == Reason::kTimeout ? result.message : cut_000(result.err);
+  CharacterCount out_seen, err_seen;
+  const ExecResult result = BELLJAR_TRY(run(call, {.on_stdout = [&](std::string_view piece) { out_seen.add(piece); },
+                                                   .on_stderr = [&](std::string_view piece) { err_seen.add(piece); }}));
+  const std::string out = cut_000(result.out, out_seen);
+  std::string err = result.reason == Reason::kTimeout ? std::string() : cut_000(result.err, err_seen);
+  // A command that did not end by itself: what ended it stands where the document has the message of its error.
+  if (!result.message.empty()) err += (err.empty() || err.ends_with('\n') ? "" : "\n") + result.message;
   const std::string output = err.empty() ? out : out + "\n" + err;
   const std::string_view text = trim(output);
   if (text.empty()) return answer_of(result.exit_code == 0 ? "(no output)" : format("(exit code {})", result.exit_code), result);
@@ -85,6 +98,13 @@ bool leaves(const Error& error) { return error.what().starts_with("path escapes 
 // Document 001 returns errors as text.
 Answer outside_001(const Call& call) {
   return {.text = "Error: Path is outside the allowed workspace: " + call.arguments.text("path")};
+}
+
+// Its file tools look at the path before they touch anything. A link that leads out is left to the act.
+std::optional<Answer> first_001(Call& call) {
+  const auto there = call.sandbox.stat(call.arguments.text("path"));
+  if (there || !leaves(there.error())) return {};
+  return outside_001(call);
 }
 
 Result<Answer> read_001(Call& call) {
@@ -121,13 +141,24 @@ Result<Answer> list_001(Call& call) {
   return answer;
 }
 
+// "120s", "1.5s".
+std::string seconds(std::chrono::milliseconds time) {
+  std::string text = std::to_string(time.count() / 1000);
+  if (const auto rest = time.count() % 1000; rest != 0) {
+    text += format(".{:03}", rest);
+    text.erase(text.find_last_not_of('0') + 1);
+  }
+  return text + "s";
+}
+
 Answer blocked_002(const Error& /*refused*/) { return {.text = "Error: Dangerous command blocked", .failed = true}; }
 
 Result<Answer> run_002(Call& call) {
-  auto ran = run(call, kTimeout002);
+  auto ran = run(call, {.timeout = std::min(call.options.timeout.value_or(kTimeout002), kTimeout002)});
   if (!ran && refused_by_command_rule(ran.error())) return blocked_002(ran.error());
   const ExecResult result = BELLJAR_TRY(std::move(ran));
-  if (result.reason == Reason::kTimeout) return answer_of("Error: Timeout (120s)", result);
+  if (result.reason == Reason::kTimeout)
+    return answer_of(format("Error: Timeout ({})", seconds(timeout_of(result).value_or(kTimeout002))), result);
   const std::string output = result.out.bytes + result.err.bytes;
   const std::string_view text = first_characters(trim(output), kOutput002);
   return answer_of(text.empty() ? "(no output)" : std::string(text), result);
@@ -180,8 +211,8 @@ constexpr Tool k000[] = {
 };
 constexpr Tool k001[] = {
     {"runCommand", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_001, nullptr, blocked_001},
-    {"readFile", "Read a file", kReads, ToolKind::kRead, kPathToRead, {}, read_001},
-    {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kPathToWrite, {}, write_001},
+    {"readFile", "Read a file", kReads, ToolKind::kRead, kPathToRead, {}, read_001, nullptr, nullptr, false, first_001},
+    {"writeFile", "Write a file", kWrites, ToolKind::kWrite, kPathToWrite, {}, write_001, nullptr, nullptr, false, first_001},
     {"deleteFile",
      "Delete a file",
      "Delete the file at the specified path.",
@@ -191,14 +222,19 @@ constexpr Tool k001[] = {
      delete_001,
      nullptr,
      nullptr,
-     true},
+     true,
+     first_001},
     {"listFiles",
      "List a directory",
      "List the names in the directory at the specified path.",
      ToolKind::kRead,
      kAnyPath,
      {},
-     list_001},
+     list_001,
+     nullptr,
+     nullptr,
+     false,
+     first_001},
 };
 constexpr Tool k002[] = {
     {"run_bash", "Run a command", kRun, ToolKind::kExecute, kCommand, {}, run_002, nullptr, blocked_002},

@@ -13,6 +13,8 @@
 namespace belljar::tools {
 namespace {
 
+constexpr std::size_t kLongest = 4;  // of a character, in bytes
+
 bool is_continuation(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
 // Length of the well-formed sequence at the front (RFC 3629, section 4); 0: there is none.
@@ -65,6 +67,19 @@ std::uint64_t characters(std::string_view text) noexcept {
   std::uint64_t count = 0;
   for (; !text.empty(); ++count) text.remove_prefix(std::max<std::size_t>(sequence(text), 1));
   return count;
+}
+
+void CharacterCount::add(std::string_view piece) {
+  bytes_ += piece.size();
+  const std::string joined = rest_.empty() ? std::string() : rest_ + std::string(piece);
+  std::string_view text = rest_.empty() ? piece : joined;
+  while (!text.empty()) {
+    const std::size_t size = sequence(text);
+    if (size == 0 && text.size() < kLongest) break;  // what comes next decides
+    text.remove_prefix(std::max<std::size_t>(size, 1));
+    ++whole_;
+  }
+  rest_ = text;
 }
 
 std::string_view first_characters(std::string_view text, std::uint64_t count) noexcept {

@@ -20,6 +20,17 @@ std::string_view from_whole_character(std::string_view text) noexcept;
 bool is_utf8(std::string_view text) noexcept;
 // Code points; a byte that is no UTF-8 counts as one.
 std::uint64_t characters(std::string_view text) noexcept;
+// The same of a text that comes in pieces, which may end inside a character.
+class CharacterCount {
+ public:
+  void add(std::string_view piece);
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t characters() const noexcept { return whole_ + tools::characters(rest_); }
+
+ private:
+  std::uint64_t bytes_ = 0, whole_ = 0;
+  std::string rest_;  // what may be the beginning of a character
+};
 // The first `count` code points.
 std::string_view first_characters(std::string_view text, std::uint64_t count) noexcept;
 // UTF-16 code units: what a program in JavaScript calls the length.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +39,7 @@ struct Call {
 using Act = Result<Answer> (*)(Call& call);
 // What the call names, for the hook. Empty where it cannot be told: then the act fails by itself.
 using Paths = std::vector<std::string> (*)(const Arguments& arguments);
+using First = std::optional<Answer> (*)(Call& call);
 using Blocked = Answer (*)(const Error& refused);
 
 struct Tool {
@@ -49,6 +51,7 @@ struct Tool {
   Paths paths = nullptr;      // unset: the argument `path`
   Blocked blocked = nullptr;  // how a document words what was refused before anything ran; unset: an error as any other
   bool removes = false;       // what it names goes, with all that is below
+  First first = nullptr;      // answers what a document answers before anybody is asked
 };
 
 std::span<const Tool> own_tools() noexcept;

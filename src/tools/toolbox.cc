@@ -82,12 +82,15 @@ Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_vi
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));
+  tools::Call request{*sandbox, commands, options, arguments, context};
+  if (tool->first != nullptr) {
+    if (auto answer = tool->first(request)) return *std::move(answer);
+  }
   if (const auto asked = ask(*tool, arguments, json, context); !asked) {
     if (tool->blocked == nullptr) return asked.error();
     return tool->blocked(asked.error());
   }
   if (context.cancel.cancelled()) return Error(Code::kCanceled, format("{} was cancelled", name));
-  tools::Call request{*sandbox, commands, options, arguments, context};
   return tool->act(request);
 }
 

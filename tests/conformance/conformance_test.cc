@@ -1,5 +1,6 @@
 // One suite for every backend. Each row is a fact about the Sandbox interface; for each backend it is the same, refused by name, or
 // not applicable, and the table at the end says which.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "belljar/aliyun.h"
 #include "belljar/cloud.h"
 #include "belljar/decorators.h"
@@ -84,6 +86,19 @@ std::vector<Row> general_rows() {
          if (result) {
            EXPECT_EQ(result->out.bytes, "in hello a  b\n" + bench.sandbox->workspace() + "/sub\n");
          }
+         return Outcome::kSame;
+       }},
+      {"stdin that nobody gave is at its end", true,
+       [](const Bench& bench) {
+         // Where it were ours, this would wait: the writer stays.
+         int ends[2];
+         EXPECT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+         const UniqueFd reader(ends[0]), writer(ends[1]), before(::fcntl(0, F_DUPFD_CLOEXEC, 3));
+         EXPECT_EQ(::dup2(reader.get(), 0), 0);
+         const ExecResult result = run(bench, "cat; echo ended", {.timeout = 30s});
+         EXPECT_EQ(before.valid() ? ::dup2(before.get(), 0) : ::close(0), 0);
+         EXPECT_EQ(result.reason, Reason::kExited);
+         EXPECT_EQ(result.out.bytes, "ended\n");
          return Outcome::kSame;
        }},
       {"large stdin arrives whole", true,
@@ -277,6 +292,12 @@ std::vector<Row> general_rows() {
          expect_escape(sandbox.remove("../out"), "../out");
          expect_escape(sandbox.rename("../a", "b"), "../a");
          expect_escape(sandbox.list(".."), "..");
+         // As text they lead out, whatever is missing on the way.
+         expect_escape(sandbox.read_file("nope/../../x"), "nope/../../x");
+         expect_escape(sandbox.list("nope/../../x"), "nope/../../x");
+         expect_escape(sandbox.remove("nope/../../x"), "nope/../../x");
+         expect_escape(sandbox.write_file("nope/../../x", "x"), "nope/../../x");
+         EXPECT_EQ(sandbox.read_file("nope/x").error().code(), Code::kNotFound) << "the twin";
          EXPECT_TRUE(sandbox.write_file(sandbox.workspace() + "/absolute", "x"));
          EXPECT_EQ(sandbox.read_file("absolute").value(), "x");
          EXPECT_EQ(sandbox.read_file(std::string("a\0b", 3)).error().code(), Code::kInvalidArgument);

@@ -74,7 +74,7 @@ TEST(Supervise, TimeoutKeepsPartialOutput) {
   EXPECT_EQ(ran.result.exit_code, 124);
   EXPECT_EQ(ran.result.reason, Reason::kTimeout);
   EXPECT_EQ(ran.result.out.bytes, "before\n");
-  EXPECT_EQ(ran.result.message, "the command ran longer than its timeout of " + to_string(timeout));
+  EXPECT_EQ(ran.result.message, timeout_message(timeout));
   EXPECT_GE(ran.result.duration, timeout);
 }
 

@@ -203,5 +203,42 @@ TEST_F(NativeTools, EachKindOfChangeThatGitSeesIsApplied) {
   }
 }
 
+// More than the sandbox keeps, in characters of two bytes: what was left out is counted in characters all the same.
+TEST_F(NativeTools, Document000CountsCharactersAlsoOfWhatWasNotKept) {
+  Toolbox tools(sandbox_, {.texts = ToolTexts::kDocument000});
+  const std::string text = tools.call("bash", R"({"command": "head -c 3000000 /dev/zero | sed 's/\\x00/\\xc3\\xa4/g'"})").text;
+  EXPECT_TRUE(has(text, "[... truncated, 2800200 chars omitted ...]")) << text.substr(text.size() < 100 ? 0 : text.size() - 100);
+  const std::string loud =
+      tools.call("bash", R"({"command": "echo out; head -c 3000000 /dev/zero | sed 's/\\x00/\\xc3\\xa4/g' >&2"})").text;
+  EXPECT_TRUE(loud.starts_with("out\n")) << "streams are cut apart";
+  EXPECT_TRUE(has(loud, "[... truncated, 2800200 chars omitted ...]"));
+}
+
+TEST_F(NativeTools, TheDocumentsTellWhatEndedACommand) {
+  const auto text = [&](ToolOptions options, const char* tool, const std::string& command) {
+    return Toolbox(sandbox_, std::move(options)).call(tool, R"({"command": ")" + command + R"("})").text;
+  };
+  EXPECT_EQ(text({.texts = ToolTexts::kDocument000}, "bash", "echo hi; kill -9 $$"), "hi\n\nkilled by SIGKILL");
+  EXPECT_EQ(text({.texts = ToolTexts::kDocument000}, "bash", "echo hi; exit 3"), "hi") << "the twin";
+  EXPECT_EQ(text({.texts = ToolTexts::kDocument002, .timeout = 1500ms}, "run_bash", "sleep 1000"), "Error: Timeout (1.5s)");
+  EXPECT_EQ(text({.texts = ToolTexts::kDocument002}, "run_bash", "echo done"), "done");
+}
+
+TEST_F(NativeTools, WhatLeadsOutAsTextIsToldAsOutsideWhateverIsMissing) {
+  const auto text = [&](ToolTexts texts, const char* tool, const std::string& more = "") {
+    return Toolbox(sandbox_, {.texts = texts}).call(tool, R"({"path": "nope/../../x")" + more + "}").text;
+  };
+  const std::string outside = "Error: Path is outside the allowed workspace: nope/../../x";
+  EXPECT_EQ(text(ToolTexts::kDocument001, "readFile"), outside);
+  EXPECT_EQ(text(ToolTexts::kDocument001, "writeFile", R"(, "content": "")"), outside);
+  EXPECT_EQ(text(ToolTexts::kDocument001, "deleteFile"), outside);
+  EXPECT_EQ(text(ToolTexts::kDocument001, "listFiles"), outside);
+  EXPECT_TRUE(has(text(ToolTexts::kDocument000, "read_file"), "path escapes workspace: nope/../../x"));
+  EXPECT_TRUE(
+      has(text(ToolTexts::kDocument000, "str_replace", R"(, "old": "a", "new": "b")"), "path escapes workspace: nope/../../x"));
+  EXPECT_EQ(text(ToolTexts::kDocument002, "read_file"), "Error: Path escapes workspace: nope/../../x");
+  EXPECT_FALSE(sandbox_->stat("nope")) << "nothing was made on the way";
+}
+
 }  // namespace
 }  // namespace belljar

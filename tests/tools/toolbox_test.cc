@@ -1,6 +1,7 @@
 // The tools on a sandbox that executes nothing: arguments, texts, files, patches, the hook.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -14,15 +15,18 @@
 #include "belljar/command.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
+#include "belljar/exec_result.h"
 #include "belljar/files.h"
 #include "belljar/mock.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "tools/support_tools.h"
+#include "tools/text.h"
 
 namespace belljar {
 namespace {
 
+using namespace std::chrono_literals;
 using test::has;
 using test::parsed;
 
@@ -451,6 +455,8 @@ TEST_F(Tools, TheTextsOfTheDocuments) {
       {second, "runCommand", R"({"command": "true"})", "Command completed successfully (no output)"},
       {second, "readFile", R"({"path": "../x"})", "Error: Path is outside the allowed workspace: ../x"},
       {second, "readFile", R"({"path": "none"})", "Error: File not found: none"},
+      {second, "readFile", R"({"path": "d"})", "Error reading file: cannot read `d`: Is a directory (mock)"},
+      {second, "writeFile", R"({"path": "d", "content": ""})", "Error writing file: cannot write `d`: Is a directory (mock)"},
       {second, "writeFile", R"({"path": "w", "content": "ä😀"})", "Successfully wrote 3 characters to w"},
       {second, "writeFile", R"({"path": "/x", "content": ""})", "Error: Path is outside the allowed workspace: /x"},
       {second, "deleteFile", R"({"path": "../x"})", "Error: Path is outside the allowed workspace: ../x"},
@@ -467,6 +473,64 @@ TEST_F(Tools, TheTextsOfTheDocuments) {
   mock_->set_delay("both", std::chrono::hours(1));
   EXPECT_EQ(call("bash", R"({"command": "both"})", first).text, "command timeout after 30000ms");
   EXPECT_EQ(call("run_bash", R"({"command": "both"})", third).text, "Error: Timeout (120s)");
+  for (const auto& [given, text] : {std::pair(1500ms, "1.5s"), {2000ms, "2s"}, {60ms, "0.06s"}, {600'000ms, "120s"}}) {
+    const ToolOptions shorter{.texts = ToolTexts::kDocument002, .timeout = given};
+    EXPECT_EQ(call("run_bash", R"({"command": "both"})", shorter).text, std::string("Error: Timeout (") + text + ")");
+  }
+}
+
+TEST_F(Tools, Document002GivesACommand120Seconds) {
+  const ToolOptions third{.texts = ToolTexts::kDocument002};
+  mock_->set_output("long", "done");
+  mock_->set_delay("long", 120s);
+  EXPECT_EQ(call("run_bash", R"({"command": "long"})", third).text, "done");
+  mock_->set_delay("long", 120s + 1ms);
+  EXPECT_EQ(call("run_bash", R"({"command": "long"})", third).text, "Error: Timeout (120s)");
+}
+
+TEST_F(Tools, Document001DescribesItsToolsInItsOwnWords) {
+  const struct {
+    const char* tool;
+    const char* description;
+    const char* parameters;
+  } kRows[] = {
+      {"runCommand",
+       "Execute a shell command and return its output. Use this for system operations, running scripts, or interacting with the "
+       "operating system.",
+       R"({"command":{"type":"string","description":"The shell command to execute"}})"},
+      {"readFile", "Read the contents of a file at the specified path. Use this to examine file contents.",
+       R"({"path":{"type":"string","description":"The path to the file to read"}})"},
+      {"writeFile", "Write content to a file at the specified path. Creates the file if it doesn't exist, overwrites if it does.",
+       R"({"path":{"type":"string","description":"The path to the file to write"},"content":{"type":"string","description":"The content to write to the file"}})"},
+  };
+  const std::vector<ToolSpec> specs = tool_specs(ToolTexts::kDocument001);
+  for (const auto& row : kRows) {
+    const auto found = std::ranges::find(specs, row.tool, &ToolSpec::name);
+    ASSERT_NE(found, specs.end()) << row.tool;
+    EXPECT_EQ(found->description, row.description);
+    EXPECT_EQ(nlohmann::json::parse(found->input_schema)["properties"], nlohmann::json::parse(row.parameters))
+        << found->input_schema;
+  }
+}
+
+TEST_F(Tools, Document000ShowsWhatEndedACommand) {
+  const ToolOptions first{.texts = ToolTexts::kDocument000};
+  const auto ended = [&](const char* out, const char* err) {
+    mock_->set_answer("killed", [out, err](const Command&, const ExecOptions&) {
+      ExecResult result;
+      result.exit_code = 137;
+      result.reason = Reason::kMemory;
+      result.message = "it needed more than its 64MiB";
+      result.out.bytes = out, result.err.bytes = err;
+      result.out.total = result.out.bytes.size(), result.err.total = result.err.bytes.size();
+      return result;
+    });
+    return call("bash", R"({"command": "killed"})", first).text;
+  };
+  EXPECT_EQ(ended("", ""), "it needed more than its 64MiB");
+  EXPECT_EQ(ended("half\n", ""), "half\n\nit needed more than its 64MiB");
+  EXPECT_EQ(ended("", "Killed\n"), "Killed\nit needed more than its 64MiB");
+  EXPECT_EQ(call("bash", R"({"command": "false"})", first).text, "(exit code 1)") << "it ended by itself";
 }
 
 TEST_F(Tools, ARefusedCommandReadsAsInTheDocuments) {
@@ -506,6 +570,24 @@ TEST_F(Tools, WhatTheHookRefusesReadsAsInTheDocuments) {
   EXPECT_NE(text(ToolTexts::kBelljar, "bash", "mkfs /dev/sda").find("bash was not allowed"), std::string::npos);
 }
 
+TEST_F(Tools, Document001LooksAtThePathBeforeAnybodyIsAsked) {
+  int asked = 0;
+  const ToolOptions second{.texts = ToolTexts::kDocument001, .hook = [&](const ToolRequest&) -> ToolVerdict {
+                             ++asked;
+                             return {.allowed = false, .reason = "no"};
+                           }};
+  for (const char* tool : {"readFile", "writeFile", "deleteFile", "listFiles"}) {
+    const std::string content = std::string_view(tool) == "writeFile" ? R"(, "content": "")" : "";
+    for (const std::string path : {"/etc/passwd", "../x", "nope/../../x"})
+      EXPECT_EQ(call(tool, R"({"path": ")" + path + "\"" + content + "}", second).text,
+                "Error: Path is outside the allowed workspace: " + path)
+          << tool;
+    EXPECT_EQ(std::exchange(asked, 0), 0) << tool;
+    EXPECT_TRUE(has(call(tool, R"({"path": "f")" + content + "}", second).text, "was not allowed")) << tool;
+    EXPECT_EQ(std::exchange(asked, 0), 1) << "the twin";
+  }
+}
+
 TEST_F(Tools, TheLimitsOfTheDocuments) {
   mock_->set_output("much", std::string(250'000, 'x'));
   const std::string first = call("bash", R"({"command": "much"})", {.texts = ToolTexts::kDocument000}).text;
@@ -513,6 +595,16 @@ TEST_F(Tools, TheLimitsOfTheDocuments) {
   EXPECT_EQ(call("run_bash", R"({"command": "much"})", {.texts = ToolTexts::kDocument002}).text, std::string(50'000, 'x'));
   mock_->set_output("just", std::string(200'000, 'x'));
   EXPECT_EQ(call("bash", R"({"command": "just"})", {.texts = ToolTexts::kDocument000}).text, std::string(200'000, 'x'));
+}
+
+TEST(CharacterCount, PiecesThatEndAnywhereCountAsTheWhole) {
+  const std::string text = "a\xC3\xA4\xE2\x82\xAC\xF0\x9F\x98\x80 \xFF\xC3(\xF0\x9F\x98\xE2\x82";
+  for (std::size_t size = 1; size <= text.size(); ++size) {
+    tools::CharacterCount count;
+    for (std::size_t at = 0; at < text.size(); at += size) count.add(std::string_view(text).substr(at, size));
+    EXPECT_EQ(count.characters(), tools::characters(text)) << size;
+    EXPECT_EQ(count.bytes(), text.size());
+  }
 }
 
 }  // namespace

@@ -100,7 +100,7 @@ class Mock final : public MockSandbox {
     }
     if (options.cancel.cancelled()) return ended(Reason::kCancelled, 143, "cancelled by the caller");
     const milliseconds timeout = std::min(options.timeout.value_or(kShortTask), milliseconds(std::chrono::minutes(5)));
-    if (delay > timeout) return ended(Reason::kTimeout, 124, format("command timeout after {}ms", timeout.count()));
+    if (delay > timeout) return ended(Reason::kTimeout, 124, timeout_message(timeout));
     if (!answer) {
       ExecResult result = ended(Reason::kExited, 127, "");
       result.err.bytes = format("mock: no output is set for {}\n", quoted(text));

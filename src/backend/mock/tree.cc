@@ -108,13 +108,16 @@ Result<std::string> Tree::relative(const std::string& path) const {
 // The key of what `rest` leads to; its last component need not be there.
 Result<std::string> Tree::walk(std::string_view doing, const std::string& path, std::string_view rest) const {
   std::string key;
+  // As text it may lead out, whatever is missing on the way.
+  const bool out = !policy::is_within(policy::normal(workspace_ + "/" + std::string(rest)), workspace_);
+  const auto missing = [&](int errnum) { return out ? escapes(path) : refused(doing, path, errnum); };
   while (!rest.empty()) {
     const std::size_t slash = std::min(rest.find('/'), rest.size());
     const std::string_view name = rest.substr(0, slash);
     rest.remove_prefix(slash);
     const auto here = nodes_.find(key);
-    if (here == nodes_.end()) return refused(doing, path, ENOENT);
-    if (here->second.type != FileType::kDirectory) return refused(doing, path, ENOTDIR);
+    if (here == nodes_.end()) return missing(ENOENT);
+    if (here->second.type != FileType::kDirectory) return missing(ENOTDIR);
     if ((here->second.mode & kMaySearch) == 0) return refused(doing, path, EACCES);
     if (name.size() > kLongestName) return refused(doing, path, ENAMETOOLONG);
     if (name == ".." && key.empty()) return escapes(path);
@@ -122,8 +125,8 @@ Result<std::string> Tree::walk(std::string_view doing, const std::string& path, 
     else if (!name.empty() && name != ".") key = child_of(key, name);
     // "a/" is a directory, or nothing.
     const auto reached = nodes_.find(key);
-    if (!rest.empty() && reached == nodes_.end()) return refused(doing, path, ENOENT);
-    if (!rest.empty() && reached->second.type != FileType::kDirectory) return refused(doing, path, ENOTDIR);
+    if (!rest.empty() && reached == nodes_.end()) return missing(ENOENT);
+    if (!rest.empty() && reached->second.type != FileType::kDirectory) return missing(ENOTDIR);
     rest.remove_prefix(std::min(rest.find_first_not_of('/'), rest.size()));
   }
   return key;

@@ -242,8 +242,7 @@ void Run::handle_last(std::string_view json) {
   }
   if (complaint.code == Code::kDeadlineExceeded && !cause_) {
     cause_ = Reason::kTimeout;
-    message_ = request_.timeout ? format("command timeout after {}ms", request_.timeout->count())
-                                : "the service ended the command at a deadline of its own";
+    message_ = request_.timeout ? timeout_message(*request_.timeout) : "the service ended the command at a deadline of its own";
   }
   lose(core_->envd().refused(complaint, "the command was lost").reason());
 }
@@ -297,7 +296,7 @@ void Run::check_deadlines(Clock::time_point now) {
     end_tree(SIGKILL);
     hopeless_ = Clock::now() + patience_of_end();
   } else if (!cause_ && request_.timeout && now >= started_.value_or(sent_) + *request_.timeout) {
-    stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), request_.limits.kill_grace);
+    stop(Reason::kTimeout, timeout_message(*request_.timeout), request_.limits.kill_grace);
   }
 }
 

@@ -221,7 +221,7 @@ void Run::take(const Said& said) {
   pid_ = looked->pid;
   if (looked->late && !cause_) {
     cause_ = Reason::kTimeout;
-    message_ = format("command timeout after {}ms", request_.timeout.value_or(0ms).count());
+    message_ = timeout_message(request_.timeout.value_or(0ms));
     hopeless_ = Clock::now() + request_.limits.kill_grace + kHopeless;
   }
   if (!looked->failed.empty() && looked->status) return explain(*looked);
@@ -298,7 +298,7 @@ void Run::check_deadlines(Clock::time_point now) {
   } else if (hopeless_ && now >= *hopeless_) {
     lose("its end was not told");
   } else if (!cause_ && request_.timeout) {  // the clock inside did not do it
-    stop(Reason::kTimeout, format("command timeout after {}ms", request_.timeout->count()), request_.limits.kill_grace);
+    stop(Reason::kTimeout, timeout_message(*request_.timeout), request_.limits.kill_grace);
   }
 }
 
