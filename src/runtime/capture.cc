@@ -1,8 +1,20 @@
 #include "runtime/capture.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 
 namespace belljar::runtime {
+namespace {
+
+// Of the UTF-8 sequence that `lead` begins; 1 for what begins none.
+std::size_t sequence_length(char lead) noexcept {
+  const auto byte = static_cast<unsigned char>(lead);
+  return byte > 0xF4 ? 1 : byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1;
+}
+
+}  // namespace
 
 void Capture::append(std::string_view bytes) {
   output_.total += bytes.size();
@@ -26,13 +38,25 @@ Output Capture::finish() && {
   return std::move(output_);
 }
 
+std::size_t Head::pass(std::string_view text) noexcept {
+  if (!cap_) return text.size();
+  const std::uint64_t room = *cap_ - passed_;
+  std::size_t size = over_ ? 0 : static_cast<std::size_t>(std::min<std::uint64_t>(room, text.size()));
+  const std::size_t tail = incomplete_tail(text.substr(0, size));
+  if (tail > 0 && size - tail + sequence_length(text[size - tail]) > room) size -= tail;
+  over_ = over_ || text.size() > room;
+  held_ = over_ ? 0 : text.size() - size;
+  dropped_ += text.size() - size - held_;
+  passed_ += size;
+  return size;
+}
+
 std::size_t incomplete_tail(std::string_view text) noexcept {
   const std::size_t look = std::min<std::size_t>(3, text.size());
   for (std::size_t back = 1; back <= look; ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0U) == 0x80) continue;  // a continuation byte: its lead is further left
-    const std::size_t length = byte >= 0xF0 && byte <= 0xF4 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC2 ? 2 : 1;
-    return byte <= 0xF4 && length > back ? back : 0;
+    const char byte = text[text.size() - back];
+    if ((static_cast<unsigned char>(byte) & 0xC0U) == 0x80) continue;  // a continuation byte: its lead is further left
+    return sequence_length(byte) > back ? back : 0;
   }
   return 0;
 }

@@ -1,7 +1,9 @@
 // One captured stream: keeps the head up to a cap, counts the rest. A value that grows; no descriptors.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +25,25 @@ class Capture {
  private:
   std::uint64_t cap_;
   Output output_;
+};
+
+// Which bytes of a stream are passed on under a cap as they come: a head without holes, which ends inside no UTF-8 sequence that
+// the cap cut. A value; no descriptors.
+class Head {
+ public:
+  explicit Head(std::optional<std::uint64_t> cap) noexcept : cap_(cap) {}
+
+  // `text`: the held() bytes of last time, then what has come since. Returns how many of its first bytes pass; the next held() are
+  // the beginning of a sequence that would not fit: they are for the next call, or pass where the stream ends. The rest is dropped.
+  std::size_t pass(std::string_view text) noexcept;
+  std::size_t held() const noexcept { return held_; }  // 0 to 3
+  std::uint64_t dropped() const noexcept { return dropped_; }
+
+ private:
+  std::optional<std::uint64_t> cap_;
+  std::uint64_t passed_ = 0, dropped_ = 0;
+  std::size_t held_ = 0;
+  bool over_ = false;
 };
 
 // How many bytes at the end of `text` are the beginning of a UTF-8 sequence whose rest is missing (0 to 3). Bytes that are no UTF-8

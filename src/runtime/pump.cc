@@ -58,10 +58,11 @@ Pump::Pump(UniqueFd source, UniqueFd sink, std::optional<std::uint64_t> cap)
       sink_kind_(fd_kind(sink_.get())),
       sink_blocks_((sink_kind_ == FdKind::kPipe || sink_kind_ == FdKind::kTerminal) &&
                    (fcntl(sink_.get(), F_GETFL) & O_NONBLOCK) == 0),
-      cap_(cap) {}
+      cap_(cap),
+      head_(cap) {}
 
 Pump::Pump(UniqueFd source, Capture* capture)
-    : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture) {}
+    : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture), head_({}) {}
 
 bool Pump::waits_for_foreground() const noexcept {
   return source_.valid() && source_kind_ == FdKind::kTerminal && !in_foreground(source_.get());
@@ -92,24 +93,29 @@ bool Pump::handle(const pollfd* fds, int count) {
 
 bool Pump::read_some() {
   if (!buffer_) buffer_ = std::make_unique_for_overwrite<char[]>(kBuffer);
-  const ssize_t got = source_kind_ == FdKind::kSocket ? recv(source_.get(), buffer_.get(), kBuffer, MSG_DONTWAIT)
-                                                      : read(source_.get(), buffer_.get(), kBuffer);
+  const std::size_t held = head_.held();
+  std::ranges::copy_n(held_.begin(), static_cast<std::ptrdiff_t>(held), buffer_.get());
+  char* const into = buffer_.get() + held;
+  const ssize_t got = source_kind_ == FdKind::kSocket ? recv(source_.get(), into, kBuffer - held, MSG_DONTWAIT)
+                                                      : read(source_.get(), into, kBuffer - held);
   if (got < 0 && would_block(errno)) return false;
   if (got <= 0) {  // EOF; a pty whose other side is closed says EIO; a source that cannot be read ends here, too
     source_ended();
     return false;
   }
   const auto size = static_cast<std::size_t>(got);
-  const std::uint64_t before = total_;
   total_ += size;
-  if (modes_ != nullptr) modes_->read({buffer_.get(), size});
+  if (modes_ != nullptr) modes_->read({into, size});
   if (capture_ != nullptr) {
-    capture_->append({buffer_.get(), size});
+    capture_->append({into, size});
     return true;
   }
-  std::size_t keep = sink_.valid() ? size : 0;
-  if (cap_) keep = std::min<std::size_t>(keep, static_cast<std::size_t>(*cap_ - std::min(*cap_, before)));
-  dropped_ += size - keep;
+  if (!sink_.valid()) {
+    dropped_ += size;
+    return true;
+  }
+  const std::size_t keep = head_.pass({buffer_.get(), held + size});
+  std::ranges::copy_n(buffer_.get() + keep, static_cast<std::ptrdiff_t>(head_.held()), held_.begin());
   begin_ = 0, end_ = keep;
   if (keep > 0 && !sink_blocks_) write_some(false);
   return true;
@@ -137,6 +143,13 @@ void Pump::source_ended() {
   if (eof_character_ && sink_.valid()) {
     buffer_[0] = 0x04;  // VEOF of a fresh pty, termios(3)
     begin_ = 0, end_ = 1;
+    write_some(false);
+    return;
+  }
+  // Nothing follows that the cap would cut: the stream ends there.
+  if (const std::size_t held = head_.held(); held > 0 && sink_.valid()) {
+    std::ranges::copy_n(held_.begin(), static_cast<std::ptrdiff_t>(held), buffer_.get());
+    begin_ = 0, end_ = held;
     write_some(false);
     return;
   }

@@ -6,6 +6,8 @@
 
 #include <poll.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -41,8 +43,8 @@ class Pump {
   bool source_open() const noexcept { return source_.valid(); }
   std::size_t pending() const noexcept { return end_ - begin_; }
   bool done() const noexcept { return !source_.valid() && pending() == 0; }
-  std::uint64_t total() const noexcept { return total_; }      // bytes read
-  std::uint64_t dropped() const noexcept { return dropped_; }  // of them beyond the cap, or unwritable
+  std::uint64_t total() const noexcept { return total_; }                        // bytes read
+  std::uint64_t dropped() const noexcept { return dropped_ + head_.dropped(); }  // of them beyond the cap, or unwritable
   bool over_cap() const noexcept { return capture_ != nullptr ? capture_->over() : cap_ && total_ > *cap_; }
   int sink_errno() const noexcept { return sink_errno_; }  // why the sink was given up: EPIPE, ENOSPC; 0 while it works
   bool waits_for_foreground() const noexcept;
@@ -74,8 +76,10 @@ class Pump {
   TerminalModes* modes_ = nullptr;
   Capture* capture_ = nullptr;
   std::optional<std::uint64_t> cap_;
+  Head head_;
   std::unique_ptr<char[]> buffer_;  // made with the first byte: an idle stream costs nothing
   std::size_t begin_ = 0, end_ = 0;
+  std::array<char, 3> held_{};  // head_.held() bytes
   std::uint64_t total_ = 0, dropped_ = 0;
   int sink_errno_ = 0;
 };

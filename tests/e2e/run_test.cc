@@ -75,6 +75,11 @@ TEST_F(Run, OutputThatWasCutIsTold) {
   EXPECT_EQ(failed.err, "belljar: the limit `output` was reached: 2 bytes of output dropped\n");
   const Outcome json = run_in({"--json", "--output-bytes", "5", "-c", "echo hello"});
   EXPECT_EQ(json.err, "belljar: the limit `output` was reached: 1 byte of output dropped\n");
+  // What is passed on ends inside no character, whatever the cap.
+  for (const auto& [cap, out] :
+       {std::pair("2", "a"), {"3", "a\xC3\xA9"}, {"4", "a\xC3\xA9"}, {"5", "a\xC3\xA9"}, {"6", "a\xC3\xA9\xE2\x82\xAC"}})
+    EXPECT_EQ(run_in({"--output-bytes", cap, "-c", R"(printf 'a\303\251\342\202\254z')"}).out, out) << cap;
+  EXPECT_EQ(run_in({"--output-bytes", "4", "-c", R"(printf 'a\303\251\342')"}).out, "a\xC3\xA9\xE2") << "the command's own end";
   const Outcome whole = run_in({"--output-bytes", "6", "-c", "echo hello"});
   EXPECT_EQ(whole.out, "hello\n");
   EXPECT_EQ(whole.err, "") << "the twin";

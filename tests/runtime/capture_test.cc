@@ -43,6 +43,30 @@ TEST(Capture, LeavesBytesThatAreNoUtf8Alone) {
 
 TEST(Capture, AnUnfinishedSequenceThatTheProgramWroteStays) { EXPECT_EQ(capture(10, {"a\xC3"}).bytes, "a\xC3"); }
 
+// Whatever pieces it comes in: the same head as one that is kept.
+TEST(Head, PassesWhatACaptureKeepsInPiecesOfAnySize) {
+  for (const std::string text :
+       {"a\xC3\xA9\xE2\x82\xAC\xF0\x9F\x94\x94z", "\xC3\xA9\xC3\xA9\xC3", "ab\xE2\x82", "\xFF\xFE\xE2(\x80"}) {
+    for (std::uint64_t cap = 0; cap <= text.size() + 1; ++cap) {
+      for (std::size_t size = 1; size <= text.size(); ++size) {
+        Head head(cap);
+        std::string passed, held;
+        for (std::size_t at = 0; at < text.size(); at += size) {
+          const std::string shown = held + text.substr(at, size);
+          const std::size_t count = head.pass(shown);
+          passed += shown.substr(0, count);
+          held = shown.substr(count, head.held());
+        }
+        const Output kept = capture(cap, {text});
+        EXPECT_EQ(passed + held, kept.bytes) << cap << " in pieces of " << size;
+        EXPECT_EQ(head.dropped(), kept.omitted) << cap << " in pieces of " << size;
+      }
+    }
+  }
+  Head open({});
+  EXPECT_EQ(open.pass("a\xC3"), 2U) << "without a cap nothing waits";
+}
+
 TEST(IncompleteTail, KnowsEachLength) {
   EXPECT_EQ(incomplete_tail(""), 0U);
   EXPECT_EQ(incomplete_tail("abc"), 0U);

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -25,6 +26,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "runtime/capture.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
 
@@ -50,21 +52,25 @@ int write_all(int fd, std::string_view bytes) {
 // One of our own streams: as much of the command's as the cap lets through.
 class Outlet {
  public:
-  Outlet(int fd, std::optional<std::uint64_t> cap) : fd_(fd), cap_(cap) {}
+  Outlet(int fd, std::optional<std::uint64_t> cap) : fd_(fd), head_(cap) {}
   // 0, or the errno of a write.
   int take(std::string_view bytes) {
-    const std::uint64_t left = cap_ ? *cap_ - std::min(*cap_, passed_) : bytes.size();
-    const std::string_view kept = bytes.substr(0, static_cast<std::size_t>(std::min<std::uint64_t>(left, bytes.size())));
-    passed_ += kept.size();
-    dropped_ += bytes.size() - kept.size();
-    return write_all(fd_, kept);
+    const std::string joined = held_.empty() ? std::string() : held_ + std::string(bytes);
+    const std::string_view text = held_.empty() ? bytes : joined;
+    const std::size_t size = head_.pass(text);
+    const std::string held(text.substr(size, head_.held()));
+    const int failed = write_all(fd_, text.substr(0, size));
+    held_ = held;
+    return failed;
   }
-  std::uint64_t dropped() const noexcept { return dropped_; }
+  // The stream has ended.
+  int end() { return write_all(fd_, std::exchange(held_, {})); }
+  std::uint64_t dropped() const noexcept { return head_.dropped(); }
 
  private:
   const int fd_;
-  const std::optional<std::uint64_t> cap_;
-  std::uint64_t passed_ = 0, dropped_ = 0;
+  runtime::Head head_;
+  std::string held_;
 };
 
 // Output that nobody takes ends the command, as a write would end it where its pipe is ours. Callbacks of both streams come here,
@@ -77,6 +83,11 @@ class Outlets {
   OutputCallback to_stderr() { return to(err_); }
   int failed() const noexcept { return failed_.load(); }
   // Once the command has ended.
+  void end() {
+    for (Outlet* each : {&out_, &err_}) {
+      if (failed_.load() == 0) failed_.store(each->end());
+    }
+  }
   std::uint64_t dropped() const noexcept { return out_.dropped() + err_.dropped(); }
 
  private:
@@ -193,6 +204,7 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
   }
   const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
   auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal).run());
+  outlets.end();
   if (outlets.failed() == EPIPE) killed_by_pipe(*result);
   else if (outlets.failed() != 0)
     return Error(Code::kUnavailable, "cannot pass on the command's output, so it was ended")
