@@ -73,7 +73,8 @@ struct AgentResult {
   std::string reason;  // where it was not done
   std::optional<Error> error;
   TokenUse use;
-  std::size_t turns = 0;  // answers of the model
+  std::size_t turns = 0;    // answers of the model
+  std::size_t unasked = 0;  // calls that were not done: somebody was to be asked, and there was nobody
 };
 
 struct AgentEvent {

@@ -91,7 +91,9 @@ AgentResult Agent::run(std::string task, const CancelToken& cancel) {
   run.delegate = [&state, cancel](std::string name, const std::string& prompt) {
     return run_sub_agent(state, std::move(name), prompt, cancel);
   };
+  state.unasked = 0;
   AgentResult result = agent::run_loop(state, run, true);
+  result.unasked = state.unasked;
   state.tell({.kind = AgentEvent::Kind::kEnd,
               .text = result.end == AgentEnd::kDone ? result.text : result.reason,
               .end = result.end,

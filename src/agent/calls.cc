@@ -54,11 +54,17 @@ ToolVerdict State::ask(const ToolRequest& request, CallRecord step) {
     return told ? std::move(verdict) : unrecorded(told.error());
   };
   if (approved.contains(exactly(request))) return answered("session", "approval", {});
-  if (!options.ask)
+  if (!options.ask) {
+    ++unasked;
+    tell({.kind = AgentEvent::Kind::kNote,
+          .agent = speaking,
+          .text = format("{} was not allowed: {}; there is nobody to ask", request.tool, step.reason),
+          .failed = true});
     return answered("deny", "nobody",
                     {.allowed = false,
                      .reason = step.reason + "; that is to be asked, and there is nobody to ask",
                      .next = "do it another way, or tell the user"});
+  }
   switch (options.ask({.request = request, .reason = step.reason, .evidence = step.evidence})) {
     case AgentAnswer::kSession:
       approved.insert(exactly(request));

@@ -49,7 +49,8 @@ struct State {
   std::vector<ChatMessage> messages;
   std::string user;  // what the user wrote, for the guardian
   std::set<std::string> approved;
-  bool judged = false;  // the call in hand has reached judge()
+  std::size_t unasked = 0;  // calls that were to be asked about, with nobody to ask
+  bool judged = false;      // the call in hand has reached judge()
   TokenUse use;
   unsigned runs = 0;
   std::string speaking;  // the sub-agent that makes the call

@@ -85,13 +85,34 @@ TEST_F(AgentProgram, WithoutATerminalAskingIsNo) {
   constexpr const char* kScript =
       R"([{"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "y"}}]}, {"text": "tried"}])";
   const Outcome asks = scripted(kScript, {"go"});
-  EXPECT_EQ(asks.exit_code, 0) << asks;
-  EXPECT_TRUE(has(asks.err, "nobody to ask") || has(asks.err, "not allowed")) << asks;
+  EXPECT_EQ(asks.exit_code, 1) << asks;
+  EXPECT_EQ(asks.out, "tried\n") << "the model goes on";
+  EXPECT_TRUE(has(asks.err, "write_file was not allowed: changes files; there is nobody to ask")) << asks;
+  EXPECT_TRUE(has(asks.err, "belljar: nobody to ask: 1 call was not done; run it on a terminal")) << asks;
   EXPECT_FALSE(exists(workspace_ / "x"));
-  EXPECT_EQ(scripted(kScript, {"--mode", "plan", "go"}).exit_code, 0);
+  // What rules refuse is no question.
+  const Outcome plans = scripted(kScript, {"--mode", "plan", "go"});
+  EXPECT_EQ(plans.exit_code, 0) << plans;
+  EXPECT_FALSE(has(plans.err, "nobody to ask")) << plans;
   EXPECT_FALSE(exists(workspace_ / "x"));
-  EXPECT_EQ(scripted(kScript, {"--mode", "auto-edit", "go"}).exit_code, 0);
+  const Outcome edits = scripted(kScript, {"--mode", "auto-edit", "go"});
+  EXPECT_EQ(edits.exit_code, 0) << edits;
+  EXPECT_FALSE(has(edits.err, "nobody to ask")) << edits;
   EXPECT_TRUE(exists(workspace_ / "x"));
+}
+
+TEST_F(AgentProgram, CommandRulesOfAPolicyAreJudgedBy) {
+  const std::string policy = place_.write("p.toml", "commands.deny = [\"rm\", \"su\"]\n");
+  workspace_.write("kept", "");
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  const Outcome outcome = scripted(R"([
+    {"calls": [{"name": "bash", "arguments": {"command": "cd . && rm kept"}}]},
+    {"expect": "commands.deny", "calls": [{"name": "bash", "arguments": {"command": "touch made"}}]},
+    {"text": "done"}])",
+                                   {"--policy", policy, "--mode", "yolo", "go"});
+  EXPECT_EQ(outcome.out, "done\n") << outcome;
+  EXPECT_TRUE(exists(workspace_ / "kept"));
+  EXPECT_TRUE(exists(workspace_ / "made")) << "the twin" << outcome;
 }
 
 TEST_F(AgentProgram, APoisonedFileThatIsObeyedIsBlocked) {
@@ -251,7 +272,8 @@ TEST_F(AgentProgram, WhatItWorksUnderIsRecorded) {
     return std::vector<std::string>{outcome.out, read_file(place_ / (name + ".audit")), read_file(place_ / (name + ".log"))};
   };
   const auto open = all_of("open", {"--mode", "yolo", "--policy", "danger-full-access"});
-  for (const std::string& text : open) EXPECT_TRUE(has(text, "no sandbox holds the commands, and nothing is asked")) << text;
+  for (const std::string& text : open)
+    EXPECT_TRUE(has(text, "no sandbox holds the commands") && has(text, "nothing is asked: whatever is proposed runs")) << text;
   for (const char* part : {R"("event":"note")"}) EXPECT_TRUE(has(open[0], part)) << open[0];
   for (const char* part : {R"("kind":"session.start")", R"("mode":"danger-full-access")", R"("permission":"yolo")"})
     EXPECT_TRUE(has(open[1], part)) << open[1];

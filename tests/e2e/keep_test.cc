@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -391,6 +392,11 @@ TEST_F(Keep, LogsTellCommandsAndRefusals) {
   Running follow(words({"logs", id, "--follow", "--json"}), options());
   EXPECT_TRUE(follow.wait_for_output(R"("kind":"resource")"));
   EXPECT_TRUE(follow.wait_for_output(R"("target":"/etc/belljar-test")"));
+  // Numbers for people; --json has them for programs.
+  const std::string words = call({"logs", id}).out;
+  EXPECT_TRUE(std::regex_search(words, std::regex("exit code 1 after [0-9.]+ m?s, [0-9]+ B of output"))) << words;
+  EXPECT_TRUE(std::regex_search(words, std::regex(R"(resource   cpu [0-9]+\.[0-9] %, memory [0-9.]+ (B|[KM]iB))"))) << words;
+  EXPECT_FALSE(has(words, "_x100") || has(words, "_bytes=")) << words;
   EXPECT_EQ(call({"kill", id}).exit_code, 0);
   EXPECT_EQ(follow.wait().exit_code, 0);
   EXPECT_TRUE(has(call({"explain", "last"}).out, "/etc/belljar-test"));
@@ -405,6 +411,7 @@ TEST_F(Keep, WhatTheProxyRefusedIsInTheLogAtTheEnd) {
       "except urllib.error.HTTPError as refused: print(refused.code)";
   EXPECT_EQ(call({"exec", id, "--", "python3", "-c", ask}).out, "403\n");
   EXPECT_EQ(call({"kill", id}).exit_code, 0);
+  EXPECT_TRUE(has(call({"logs", id}).out, "not-listed.invalid:80 not-listed, ")) << "in words";
   const Outcome log = call({"logs", id, "--json"});
   EXPECT_TRUE(has(log.out, R"("host":"not-listed.invalid")") && has(log.out, R"("operation":"egress")")) << log;
 }

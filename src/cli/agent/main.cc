@@ -159,7 +159,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 int exit_code_of(const AgentResult& result, int when_cancelled) {
-  if (result.end == AgentEnd::kDone) return 0;
+  if (result.end == AgentEnd::kDone) return result.unasked == 0 ? 0 : 1;
   if (result.end == AgentEnd::kCancelled) return when_cancelled;
   return result.error ? 125 : 1;
 }
@@ -172,6 +172,9 @@ void print_end(const AgentResult& result, const ShowOptions& show, const std::st
   if (result.error) (void)print_error(*result.error);
   else if (result.end != AgentEnd::kDone)
     print_note(format("the agent ended ({}): {}", to_string(result.end), escaped(result.reason)));
+  if (result.unasked > 0)
+    print_note(format("nobody to ask: {} {} not done; run it on a terminal, or with --mode auto-edit or --review-wait TIME",
+                      result.unasked, result.unasked == 1 ? "call was" : "calls were"));
   if (result.end != AgentEnd::kDone && !kept.empty())
     print_note(format("the conversation is kept; go on with --conversation {}", belljar::quoted(kept)));
 }

@@ -63,6 +63,13 @@ std::string short_time(std::int64_t milliseconds) {
   return format("{} d", seconds / 86400);
 }
 
+std::string short_size(double bytes) {
+  constexpr double kKilo = 1024, kMost = 10 * kKilo;
+  if (bytes < kMost) return format("{:.0f} B", bytes);
+  if (bytes < kMost * kKilo) return format("{:.1f} KiB", bytes / kKilo);
+  return format("{:.1f} MiB", bytes / kKilo / kKilo);
+}
+
 std::int64_t now_ms() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

@@ -27,6 +27,8 @@ int print_out(const std::string& text);
 
 // "12 s", "3 min", "5 h", "2 d".
 std::string short_time(std::int64_t milliseconds);
+// "17 B", "10.4 KiB", "3.0 MiB".
+std::string short_size(double bytes);
 std::int64_t now_ms();
 
 }  // namespace belljar::cli

@@ -35,13 +35,44 @@ struct LogsGiven {
   bool follow = false, json = false;
 };
 
+// "301 ms", "12.5 s", "3 min".
+std::string time_text(std::int64_t milliseconds) {
+  if (milliseconds < 1000) return format("{} ms", milliseconds);
+  if (milliseconds < 60'000) return format("{:.1f} s", static_cast<double>(milliseconds) / 1000);
+  return short_time(milliseconds);
+}
+std::string size_text(const Ordered& data, const char* name) { return short_size(data.value(name, 0.0)); }
+std::string percent_text(const Ordered& data, const char* name) { return format("{:.1f} %", data.value(name, 0.0) / 100); }
+
 std::string execution_text(const Ordered& data) {
   const std::string command = belljar::quoted(data.value("command", ""));
   if (const std::string error = data.value("error", ""); !error.empty())
     return format("{} did not run: {}", command, escaped(error));
-  return format("{} {} with exit code {} after {} ms, {} bytes of output", command, escaped(data.value("reason", "")),
-                data.value("exit_code", 0), data.value("duration_us", std::int64_t{0}) / 1000,
-                data.value("output_bytes", std::int64_t{0}));
+  return format("{} {} with exit code {} after {}, {} of output", command, escaped(data.value("reason", "")),
+                data.value("exit_code", 0), time_text(data.value("duration_us", std::int64_t{0}) / 1000),
+                size_text(data, "output_bytes"));
+}
+
+// "cpu 12.5 %, memory 3.0 MiB (45.0 %), disk 17 B, network 0 B in, 0 B out, 3 processes".
+std::string resource_text(const Ordered& data) {
+  std::string text = "cpu " + percent_text(data, "cpu_percent_x100") + ", memory " + size_text(data, "memory_bytes");
+  if (data.contains("memory_percent_x100")) text += format(" ({})", percent_text(data, "memory_percent_x100"));
+  if (data.contains("disk_bytes")) text += ", disk " + size_text(data, "disk_bytes");
+  if (data.contains("disk_percent_x100")) text += format(" ({})", percent_text(data, "disk_percent_x100"));
+  const std::int64_t processes = data.value("processes", std::int64_t{0});
+  return text + format(", network {} in, {} out, {} {}", size_text(data, "network_in"), size_text(data, "network_out"), processes,
+                       processes == 1 ? "process" : "processes");
+}
+
+std::string alert_text(const Ordered& data) {
+  return format("{} at {} {} its threshold of {}", escaped(data.value("resource", "")), percent_text(data, "value_x100"),
+                data.value("raised", false) ? "is over" : "is below", percent_text(data, "threshold_x100"));
+}
+
+std::string egress_text(const Ordered& data) {
+  return format("{} {}:{} {}, {} sent, {} received", escaped(data.value("protocol", "")), escaped(data.value("host", "")),
+                data.value("port", 0), escaped(data.value("why", "")), size_text(data, "bytes_sent"),
+                size_text(data, "bytes_received"));
 }
 
 std::string violation_text(const Ordered& data) {
@@ -65,7 +96,12 @@ std::string in_words(const std::string& line) {
   if (!event.is_object() || !event.contains("data")) return format("damaged: {}\n", belljar::quoted(line.substr(0, 200)));
   const Ordered& data = event["data"];
   const std::string kind = event.value("kind", "");
-  std::string text = kind == "execution" ? execution_text(data) : kind == "violation" ? violation_text(data) : fields_text(data);
+  std::string text = kind == "execution"   ? execution_text(data)
+                     : kind == "violation" ? violation_text(data)
+                     : kind == "resource"  ? resource_text(data)
+                     : kind == "alert"     ? alert_text(data)
+                     : kind == "egress"    ? egress_text(data)
+                                           : fields_text(data);
   if (kind == "lifecycle") {
     const std::string detail = data.value("detail", "");
     text = escaped(data.value("what", "")) + (detail.empty() ? "" : ": " + escaped(detail));

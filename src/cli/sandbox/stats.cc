@@ -16,13 +16,7 @@ using keeper::Json;
 
 constexpr std::chrono::milliseconds kStatsPatience{10'000};
 
-std::string size_text(const Json& bytes) {
-  if (!bytes.is_number()) return "unknown";
-  const double count = bytes.get<double>();
-  if (count < 10 * 1024) return format("{:.0f} B", count);
-  if (count < 10 * 1024 * 1024) return format("{:.1f} KiB", count / 1024);
-  return format("{:.1f} MiB", count / 1024 / 1024);
-}
+std::string size_text(const Json& bytes) { return bytes.is_number() ? short_size(bytes.get<double>()) : "unknown"; }
 
 std::string limit_text(const Json& limit, bool size) {
   if (limit.is_null()) return "";
