@@ -17,9 +17,10 @@
 #include <string>
 #include <vector>
 
+#include "belljar/policy.h"
+
 namespace belljar {
 
-enum class PullPolicy { kIfNotPresent, kAlways, kNever };
 // kSession: one container from start() to stop(). kPerCommand: a new one for each command, removed with it; nothing but the
 // workspace stays from one to the next.
 enum class ContainerMode { kSession, kPerCommand };

@@ -80,6 +80,7 @@ struct Filesystem {
   Tmp tmp = Tmp::kPrivate;
   Bytes tmp_size{1ULL << 30};           // /tmp, /var/tmp, /dev/shm and $XDG_RUNTIME_DIR together
   std::optional<std::string> temp_dir;  // TMPDIR inside; a host directory that is made writable
+  bool clean_temp_dir = false;          // temp_dir is empty at the start, and goes with the sandbox: nothing of the host's is seen
   bool exclude_tmpdir_env_var = false;  // $TMPDIR is not made writable
   bool exclude_slash_tmp = false;       // /tmp is not made writable
   Caches caches = Caches::kPrivate;
@@ -180,6 +181,23 @@ struct IgnoreViolations {
   bool operator==(const IgnoreViolations&) const = default;
 };
 
+enum class PullPolicy { kIfNotPresent, kAlways, kNever };
+
+// Of the backend container; with another one they are refused by name.
+struct ContainerImage {
+  std::optional<std::string> image;  // set, it stands instead of ContainerOptions::image
+  std::optional<PullPolicy> pull;    // set, instead of ContainerOptions::pull
+  bool operator==(const ContainerImage&) const = default;
+};
+
+// Of what an agent proposes: for `belljar mcp` and `belljar agent`, which ask somebody. What is unset their rules and options say.
+struct Asking {
+  std::optional<std::string> mode;  // default | auto-edit | plan | yolo
+  std::optional<bool> auto_allow_bash_if_sandboxed;
+  std::optional<bool> ask_for_reads;
+  bool operator==(const Asking&) const = default;
+};
+
 // What stands between a command and this machine, weakest first. A container shares this kernel as namespaces do, and shows nothing
 // of this machine's tree; vm has a kernel of its own, in a virtual machine or (gVisor) in user space.
 enum class Isolation { kNone, kGuardRails, kLandlock, kNamespace, kContainer, kVm };
@@ -192,7 +210,9 @@ struct Policy {
   Network network;
   Limits limits;
   Commands commands;
+  Asking permission;
   IgnoreViolations ignore_violations;
+  ContainerImage container;
   std::string backend = "native";          // native | landlock | container | e2b | aliyun | volcengine | auto
   std::vector<std::string> fallback;       // backends to try, in this order, when `backend` cannot start
   Isolation isolation = Isolation::kNone;  // at least this, or the start fails; `accept` does not help it

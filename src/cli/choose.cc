@@ -112,14 +112,21 @@ Result<std::vector<TriedBackend>> parse_tried(std::span<const std::string> words
   return tried;
 }
 
+// What a variable says comes after every option.
+bool is_backend_variable(std::string_view layer) noexcept {
+  return layer == "BELLJAR_ENV" || layer == "SANDBOX_COMMANDS" || layer == "BELLJAR_BACKEND";
+}
+
 // Who says --image and no backend means a container, unless containers are what is fallen back to.
 std::string_view implied_backend(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
-  if (effective.origins.contains("backend")) return effective.policy.backend;
+  const auto named = effective.origins.find("backend");
+  const bool by_variable = named != effective.origins.end() && is_backend_variable(named->second.layer);
+  if (named != effective.origins.end() && !by_variable) return effective.policy.backend;
   const auto given = [&](std::string_view name) { return std::ranges::find(flags.given, name) != flags.given.end(); };
   const std::vector<std::string>& fallback = effective.policy.fallback;
   if (given("--image") || given("--engine"))
     return std::ranges::find(fallback, kContainer) == fallback.end() ? kContainer : effective.policy.backend;
-  return !flags.tried.empty() || ours.empty() ? std::string_view(effective.policy.backend) : ours;
+  return by_variable || !flags.tried.empty() || ours.empty() ? std::string_view(effective.policy.backend) : ours;
 }
 
 }  // namespace
@@ -154,6 +161,7 @@ Result<Choice> Choice::make(const ChooseFlags& flags, const policy::Effective& e
   Choice choice(BELLJAR_TRY(policy::backend_order(implied_backend(flags, effective, ours), policy.fallback, policy.isolation)),
                 policy.isolation);
   BELLJAR_CHECK(check_given(flags, choice.order_));
+  BELLJAR_CHECK(policy::check_backend_keys(policy, choice.order_));
   choice.tried_ = BELLJAR_TRY(parse_tried(flags.tried));
   return choice;
 }

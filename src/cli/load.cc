@@ -30,6 +30,7 @@
 #include "kernel/account.h"
 #include "kernel/worktree.h"
 #include "policy/agents.h"
+#include "policy/backends.h"
 #include "policy/layer.h"
 #include "policy/look.h"
 #include "policy/merge.h"
@@ -134,6 +135,26 @@ Result<std::optional<Layer>> project_layer(const std::string& workspace) {
   Layer layer = BELLJAR_TRY(policy::parse_toml(text, shown, "project"));
   layer.narrow_only = true;
   return std::optional<Layer>(std::move(layer));
+}
+
+// The lowest of all: what a file or an option says of the backend outweighs a variable.
+Result<std::optional<Layer>> environment_layer() {
+  policy::FromEnvironment said = BELLJAR_TRY(policy::backend_of_environment([](const char* name) { return own_variable(name); }));
+  if (said.backend.empty()) return std::optional<Layer>();
+  Layer layer{.name = said.variable, .narrow_only = false, .settings = {}, .warnings = {}};
+  layer.settings.push_back({policy::find_key("backend"), std::move(said.backend), {said.variable, "", 0}, {}});
+  return std::optional<Layer>(std::move(layer));
+}
+
+// local and mock are for programs that embed the library: here a command would run with nothing around it.
+Result<void> check_environment(const policy::Effective& effective) {
+  const std::string& backend = effective.policy.backend;
+  const policy::BackendKind* const kind = policy::find_backend_kind(backend);
+  if (kind == nullptr || kind->by_fallback) return {};
+  const std::string variable = policy::origin_of(effective, "backend");
+  return Error(Code::kFailedPrecondition, format("{} names the backend {}", variable, backend))
+      .reason("it holds a command back as good as nothing, and only a program that embeds the library may use it")
+      .next(format("name another one (--backend native), or unset {}", variable));
 }
 
 bool is_file_name(const std::string& choice) {
@@ -293,6 +314,7 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   const auto take = [&layers](std::optional<Layer> layer) {
     if (layer) layers.push_back(*std::move(layer));
   };
+  take(BELLJAR_TRY(environment_layer()));
   take(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
   if (!context.config_dir.empty())
     take(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
@@ -312,6 +334,7 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
       obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
   }
   LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}, {}};
+  BELLJAR_CHECK(check_environment(loaded.effective));
   for (const std::string& path : policy::persistent_state(layers.front())) {
     if (auto full = policy::absolute(path, loaded.context.home, loaded.context.workspace))
       (path.ends_with('/') ? loaded.state : loaded.state_files).push_back(*std::move(full));

@@ -11,6 +11,7 @@
 
 #include "backend/native/host.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/command_line.h"
@@ -26,6 +27,7 @@
 #include "policy/layer.h"
 #include "policy/merge.h"
 #include "policy/parse.h"
+#include "policy/paths.h"
 #include "policy/profiles.h"
 #include "policy/protected.h"
 #include "policy/schema.h"
@@ -100,8 +102,10 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
   const auto text = read_policy_file(file);
   if (!text) return print_error(text.error()) == 0;
   std::vector<Error> errors;
-  policy::Layer layer = policy::parse_all(*text, file, "policy", errors);
-  layer.narrow_only = is_project_file(file);
+  // As a start with `--policy FILE` in this directory takes it.
+  const bool project = is_project_file(file);
+  policy::Layer layer = policy::parse_all(*text, file, project ? "project" : "policy", errors);
+  layer.narrow_only = project || policy::is_within(real_path(file), context.workspace);
   const backend::RealHost host;
   std::vector<std::string> warnings;
   const policy::LayerCheck check = [&](const policy::Layer& asked) -> Result<void> {

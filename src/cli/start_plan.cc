@@ -71,6 +71,7 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
   Policy policy = effective.policy;
   policy.limits.write_quota.reset();  // warnings_of_start()
   policy.commands = {};
+  policy.permission = {};
   BELLJAR_CHECK(policy::check_policy(policy));
   BELLJAR_CHECK(runtime::check_served(policy));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
@@ -78,6 +79,7 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
     return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(policy.backend)))
         .next(policy::backend_hint(policy.backend));
   const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(policy.backend, policy.fallback, policy.isolation));
+  BELLJAR_CHECK(policy::check_backend_keys(policy, order));
   if (std::ranges::none_of(order, [&](const std::string& name) { return policy::too_weak(name, policy.isolation).empty(); }))
     return policy::too_weak_error(order.front(), policy.isolation);
   const bool ours = order.front() == "native" || order.front() == "landlock";
@@ -93,6 +95,7 @@ std::vector<std::string> warnings_of_start(const Policy& policy) {
   warn(policy.limits.write_quota.has_value(), "limits.write_quota");
   warn(!policy.commands.allow.empty(), "commands.allow");
   warn(!policy.commands.deny.empty(), "commands.deny");
+  warn(policy.permission.mode == "plan", "permission.mode = \"plan\"");
   return warnings;
 }
 

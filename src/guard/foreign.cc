@@ -42,7 +42,7 @@ enum class How {
   kMap,         // a table of text
   kReadable,    // a list of paths that are readable again inside of hidden ones
   kEnabled,     // the sandbox itself
-  kPermission,  // one of PermissionSettings
+  kPermission,  // auto_allow_bash_if_sandboxed
   kRefused,     // by name; `detail` says why
   kOnlyFalse,   // false, absent or empty asks for nothing; anything else is refused
   kOnlyTrue,    // true is what happens anyway
@@ -65,6 +65,10 @@ constexpr std::string_view kNoChain = "write another proxy as network.upstream_p
 constexpr std::string_view kNoCredentials = "name credentials under network.credentials of a policy instead";
 constexpr std::string_view kNoTls =
     "TLS is looked into where a rule or a credential needs it: network.allowed_requests, network.credentials";
+constexpr std::string_view kNothingOutside =
+    "nothing that an agent calls runs outside of the sandbox; open what such commands need: network.allow_unix_sockets, "
+    "filesystem.writable_roots";
+constexpr std::string_view kUnknown = "is not a field that is known here";
 constexpr std::string_view kCodexProxy =
     "its proxy is another: write network.mode = \"proxy\" and the hosts under network.allowed_domains in a policy";
 
@@ -72,10 +76,10 @@ constexpr std::string_view kCodexProxy =
 constexpr Meaning kSandboxSettings[] = {
     {"enabled", How::kEnabled, ""},
     {"autoAllowBashIfSandboxed", How::kPermission, "auto_allow_bash_if_sandboxed"},
-    {"excludedCommands", How::kPermission, "excluded_commands"},
-    {"allowUnsandboxedCommands", How::kPermission, "allow_unsandboxed_commands"},
+    {"excludedCommands", How::kOnlyFalse, kNothingOutside},
+    {"allowUnsandboxedCommands", How::kOnlyFalse, kNothingOutside},
     {"failIfUnavailable", How::kOnlyTrue,
-     "what a policy asks and this machine cannot hold is always an error; allowUnsandboxedCommands says otherwise"},
+     "what a policy asks and this machine cannot hold is always an error"},
     {"enableWeakerNestedSandbox", How::kFlag, "enable_weaker_nested_sandbox"},
     {"ignoreViolations.file", How::kTexts, "ignore_violations.file"},
     {"ignoreViolations.network", How::kTexts, "ignore_violations.network"},
@@ -215,6 +219,8 @@ class Importer {
   void add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name);
   void refuse_holes();
   void settle_codex_mode();
+  void settle_off();
+  void settle_upstream();
   void settle_permission_mode(const std::vector<std::string>& without);
   Result<void> check_values() const;
   Result<std::vector<std::string>> texts(const Member& member, bool paths) const;
@@ -240,6 +246,8 @@ class Importer {
   policy::Position at_;                             // of the field that is read
   std::map<std::string, std::vector<std::string>, std::less<>> paths_;
   std::map<std::string, std::optional<PermissionMode>> modes_;  // by the field that says it; nothing: it has no counterpart
+  std::map<std::string, std::string> proxies_;                  // field -> URL
+  bool is_on_ = false;                                          // `enabled`
   std::vector<std::string> holes_;                              // paths that are to be readable inside of hidden ones
 };
 
@@ -287,10 +295,41 @@ Result<void> Importer::domains(const Meaning& meaning, const Member& member, con
 Result<void> Importer::upstream(const Meaning& meaning, const Member& member, const std::string& name) {
   if (member.value.kind != Node::Kind::kInteger || member.value.integer < 1 || member.value.integer > 65535)
     return wrong(member, "a port from 1 to 65535");
-  if (lines_.contains("network.upstream_proxy")) refuse(name, "another field names a proxy already");
-  else say("network.upstream_proxy", format("\"{}://127.0.0.1:{}\"", meaning.target, member.value.integer), name);
+  proxies_[name] = format("\"{}://127.0.0.1:{}\"", meaning.target, member.value.integer);
+  say("network.upstream_proxy", proxies_[name], name);
   lines_["network.mode"] = "\"proxy\"";
   return {};
+}
+
+// Two ports are two doors to what the user runs there; one of them carries everything.
+void Importer::settle_upstream() {
+  constexpr std::string_view kHttp = "network.httpProxyPort", kSocks = "network.socksProxyPort";
+  if (proxies_.size() < 2) return;
+  lines_["network.upstream_proxy"] = proxies_[std::string(kHttp)];
+  for (Field& field : result_.fields) {
+    if (field.name != kSocks) continue;
+    field.fate = Fate::kNotNeeded;
+    field.detail = format("everything leaves by {}: what is not HTTP by CONNECT", kHttp);
+  }
+}
+
+// Blade and Claude run commands without a sandbox unless `enabled` is true; what the other fields say counts only with one.
+void Importer::settle_off() {
+  if (result_.dialect != Dialect::kSandboxSettings || is_on_) return;
+  result_.is_off = result_.has_permission = true;
+  result_.permission.sandbox = SandboxState::kOff;
+  result_.permission.auto_allow_bash_if_sandboxed = false;
+  lines_.clear();
+  paths_.clear();
+  lines_["mode"] = "\"danger-full-access\"";
+  for (Field& field : result_.fields) {
+    const bool is_mode = modes_.contains(field.name) || field.name == "permissionMode";
+    const bool is_dropped = field.fate == Fate::kPolicy || field.name == "autoAllowBashIfSandboxed" ||
+                            (field.fate == Fate::kRefused && field.detail != kUnknown);
+    if (is_mode || !is_dropped) continue;
+    field.fate = Fate::kNotNeeded;
+    field.detail = "counts only with `enabled`: true";
+  }
 }
 
 // Several fields may fill one list: denyRead and rules Read(...).
@@ -436,22 +475,7 @@ void Importer::deny_rule(std::string_view rule) {
 
 Result<void> Importer::permission(const Meaning& meaning, const Member& member, const std::string& name) {
   result_.has_permission = true;
-  PermissionSettings& settings = result_.permission;
-  if (meaning.target == "excluded_commands") {
-    for (const std::string& text : BELLJAR_TRY(texts(member, false))) {
-      std::string_view prefix = text;
-      if (prefix.ends_with(":*") || prefix.ends_with(" *")) prefix.remove_suffix(2);
-      if (!rules_of({.allow = {std::string(prefix)}, .deny = {}}, {})) {
-        refuse(name, format("{} is not a command prefix", quoted(text)));
-        return {};
-      }
-      settings.excluded_commands.push_back(text);
-    }
-  } else {
-    bool& target = meaning.target == "auto_allow_bash_if_sandboxed" ? settings.auto_allow_bash_if_sandboxed
-                                                                    : settings.allow_unsandboxed_commands;
-    target = BELLJAR_TRY(flag(member));
-  }
+  result_.permission.auto_allow_bash_if_sandboxed = BELLJAR_TRY(flag(member));
   note(name, Fate::kPermission, std::string(meaning.target));
   return {};
 }
@@ -555,9 +579,9 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
       say(meaning.target, BELLJAR_TRY(flag(member)) ? "\"host\"" : "\"none\"", name);
       return {};
     case How::kEnabled:
-      result_.permission.sandbox = BELLJAR_TRY(flag(member)) ? SandboxState::kOn : SandboxState::kOff;
+      is_on_ = BELLJAR_TRY(flag(member));
       result_.has_permission = true;
-      note(name, Fate::kPermission, member.value.flag ? "sandbox = \"on\"" : "sandbox = \"off\"");
+      note(name, Fate::kPermission, is_on_ ? "sandbox = \"on\"" : "mode = \"danger-full-access\"");
       return {};
     case How::kPermission:
       return permission(meaning, member, name);
@@ -594,7 +618,7 @@ Result<void> Importer::table(const Node& node, const std::string& prefix) {
     if (found != known.end()) BELLJAR_CHECK(field(*found, member, name));
     else if (is_group) BELLJAR_CHECK(table(member.value, name));
     else if (result_.dialect == Dialect::kCodex && (prefix.empty() || prefix == "features")) other(name);
-    else refuse(name, "is not a field that is known here");
+    else refuse(name, kUnknown);
   }
   return {};
 }
@@ -636,6 +660,8 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   if (result_.dialect == Dialect::kSrt) lines_["mode"] = "\"read-only\"";
   refuse_holes();
   settle_codex_mode();
+  settle_upstream();
+  settle_off();
   settle_permission_mode(without);
   for (const std::string& name : without) {
     const bool is_refused =
@@ -688,6 +714,13 @@ std::string to_toml(const PermissionSettings& settings) {
       settings.ask_for_reads);
 }
 
+std::string to_policy_file(const Imported& imported) {
+  if (!imported.has_permission) return imported.policy;
+  const PermissionSettings& settings = imported.permission;
+  return format("{}\n[permission]\nmode = \"{}\"\nauto_allow_bash_if_sandboxed = {}\nask_for_reads = {}\n", imported.policy,
+                to_string(settings.mode), settings.auto_allow_bash_if_sandboxed, settings.ask_for_reads);
+}
+
 Result<Imported> import_settings(std::string_view text, std::string_view file, const std::vector<std::string>& without) {
   const policy::Source source{text, file};
   BELLJAR_CHECK(policy::check_text(source));
@@ -707,6 +740,11 @@ Result<Imported> import_settings(std::string_view text, std::string_view file, c
     BELLJAR_CHECK(importer.table(root, ""));
     return importer.finish(without);
   }
+  if (sandbox == nullptr && find(root, "enabled") == nullptr)
+    return Error(Code::kInvalidArgument, format("{} does not say whether there is a sandbox", quoted(file)))
+        .reason("Blade and Claude have none unless `enabled` is true; srt has one always, and its settings hold `network` and "
+                "`filesystem.denyRead`")
+        .next("write \"enabled\": true or false into it");
   Importer importer(source, Dialect::kSandboxSettings);
   if (sandbox != nullptr) {
     for (const Member& member : root.members) {

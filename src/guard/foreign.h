@@ -34,8 +34,12 @@ struct Imported {
   std::string policy;             // a policy file, TOML; it parses
   PermissionSettings permission;  // what concerns asking
   bool has_permission = false;
+  bool is_off = false;        // the settings ask for no sandbox, and so does the policy
   std::vector<Field> fields;  // in the order of the file
 };
+
+// All of it as one policy file, which `belljar run`, `mcp` and `agent` read.
+std::string to_policy_file(const Imported& imported);
 
 // A table `[permission]` as rules files take it.
 std::string to_toml(const PermissionSettings& settings);

@@ -42,6 +42,7 @@ Result<Judge> make_judge(guard::PermissionSettings settings, guard::RuleSet rule
         .reason("nothing that an agent calls runs outside of the sandbox")
         .next("take it out of [permission]");
   };
+  if (settings.allow_unsandboxed_commands) return refused("cannot honour permission.allow_unsandboxed_commands");
   if (!settings.excluded_commands.empty()) return refused("cannot honour permission.excluded_commands");
   auto shared = std::make_shared<Shared>(std::move(settings), std::move(rules));
   return Judge([shared](const ToolRequest& request) {

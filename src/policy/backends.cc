@@ -1,6 +1,7 @@
 #include "policy/backends.h"
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <span>
 #include <string>
@@ -29,7 +30,7 @@ constexpr BackendKind kKinds[] = {
     {"volcengine", Isolation::kContainer, true, true},
 };
 
-constexpr std::string_view kAuto = "auto";
+constexpr std::string_view kAuto = "auto", kContainer = "container";
 
 std::string names_for_fallback() {
   std::string names;
@@ -99,6 +100,36 @@ Result<std::vector<std::string>> backend_order(std::string_view backend, std::sp
     if (std::ranges::find(order, name) == order.end()) order.push_back(name);
   }
   return order;
+}
+
+Result<void> check_backend_keys(const Policy& policy, std::span<const std::string> order) {
+  if ((!policy.container.image && !policy.container.pull) || std::ranges::find(order, kContainer) != order.end()) return {};
+  return Error(Code::kInvalidArgument,
+               format("`container.{}` cannot be used with the backend {}", policy.container.image ? "image" : "pull",
+                      quoted(order.empty() ? std::string() : order.front())))
+      .reason("only a container has an image")
+      .next("write backend = \"container\" (or use_docker = true), or take the key out");
+}
+
+Result<FromEnvironment> backend_of_environment(const std::function<std::string(const char*)>& value) {
+  constexpr std::pair<std::string_view, std::string_view> kStages[] = {
+      {"development", "local"}, {"test", "mock"}, {"production", "native"}};
+  FromEnvironment said;
+  if (const std::string stage = value("BELLJAR_ENV"); !stage.empty()) {
+    const auto* const known = std::ranges::find(kStages, std::string_view(stage), &std::pair<std::string_view, std::string_view>::first);
+    if (known == std::end(kStages))
+      return Error(Code::kInvalidArgument, format("BELLJAR_ENV is {}", quoted(stage))).next("use development, test or production");
+    said = {std::string(known->second), "BELLJAR_ENV"};
+  }
+  if (value("SANDBOX_COMMANDS") == "true") said = {std::string(kContainer), "SANDBOX_COMMANDS", true};
+  if (const std::string backend = value("BELLJAR_BACKEND"); !backend.empty()) {
+    if (!is_backend(backend))
+      return Error(Code::kInvalidArgument, format("BELLJAR_BACKEND is {}", quoted(backend)))
+          .reason("there is no such backend")
+          .next(backend_hint(backend));
+    said.backend = backend, said.variable = "BELLJAR_BACKEND";
+  }
+  return said;
 }
 
 std::string too_weak(std::string_view backend, Isolation wanted) {

@@ -1,6 +1,7 @@
 // Which backends there are, what each isolates with at most, and which are tried in which order. Values; no system calls.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,6 +33,18 @@ std::string backend_hint(std::string_view wrong);
 // namespaces are: an image's tree is another place, not only another lock. An unknown `backend` passes: who makes it refuses it by
 // name. Errors: kInvalidArgument, `fallback` names something that is never fallen back to, or that there is not.
 Result<std::vector<std::string>> backend_order(std::string_view backend, std::span<const std::string> fallback, Isolation wanted);
+
+// Keys that only one backend has: refused where it is not in `order`. Errors: kInvalidArgument, with the key.
+Result<void> check_backend_keys(const Policy& policy, std::span<const std::string> order);
+
+// What the environment says of the backend, as document 003 has it: SANDBOX_COMMANDS=true is container, BELLJAR_ENV development,
+// test or production is local, mock or native; of the later ones the last outweighs: BELLJAR_ENV, SANDBOX_COMMANDS, BELLJAR_BACKEND.
+struct FromEnvironment {
+  std::string backend, variable;  // both empty: nothing is said
+  bool own_containers = false;    // SANDBOX_COMMANDS: each command has one
+};
+// `value`: of a variable, empty where it is unset. Errors: kInvalidArgument, an unknown word.
+Result<FromEnvironment> backend_of_environment(const std::function<std::string(const char*)>& value);
 
 // Why `backend` cannot hold `wanted` on any machine; empty: it may.
 std::string too_weak(std::string_view backend, Isolation wanted);

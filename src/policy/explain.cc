@@ -307,7 +307,9 @@ std::string keys_markdown() {
   for (const Alias& alias : aliases()) {
     const std::string_view unit = alias.how == Alias::How::kMegabytes     ? " (a bare number is MiB)"
                                   : alias.how == Alias::How::kNetworkMode ? " (full, restricted, none)"
-                                  : alias.how == Alias::How::kNumberText  ? " (also in quotes)"
+                                  : alias.how == Alias::How::kPullPolicy  ? " (Always, IfNotPresent, Never)"
+                                  : alias.how == Alias::How::kDocker      ? " (true: container, false: native)"
+                                  : alias.how == Alias::How::kOneOf       ? " (one more of them)"
                                                                           : "";
     if (alias.how == Alias::How::kRefused) text += format("| `{}` | refused: {} |\n", alias.name, alias.why);
     else if (alias.how == Alias::How::kMustBeTrue) text += format("| `{}` | only `true`: {} |\n", alias.name, alias.why);

@@ -380,8 +380,29 @@ class Merger {
       warnings_.push_back("the workspace has a policy file: its commands fall back to no machine elsewhere");
   }
 
+  // An image says which backend is meant, unless somebody says it.
+  void settle_image() {
+    constexpr std::string_view kContainer = "container";
+    if (!policy_.container.image || origins_.contains("backend")) return;
+    if (std::ranges::find(policy_.fallback, kContainer) != policy_.fallback.end()) return;
+    policy_.backend = kContainer;
+    origins_["backend"] = origin("container.image");
+  }
+
+  // What must not stay is in a directory of the sandbox's own.
+  Result<void> check_clean_temp() const {
+    const Filesystem& filesystem = policy_.filesystem;
+    if (filesystem.temp_dir || !filesystem.clean_temp_dir || filesystem.tmp != Tmp::kShared) return {};
+    return Error(Code::kInvalidArgument, format("{}: `filesystem.clean_temp_dir` (auto_clean_temp) cannot hold",
+                                                to_string(origin("filesystem.clean_temp_dir"))))
+        .reason("filesystem.tmp is \"shared\": files in the host's /tmp stay there")
+        .next("take one of them out, or name filesystem.temp_dir");
+  }
+
   Result<Effective> finish() {
     BELLJAR_CHECK(check_mode());
+    BELLJAR_CHECK(check_clean_temp());
+    settle_image();
     keep_here();
     BELLJAR_CHECK(check_clauses());
     BELLJAR_CHECK(settle_proxy_auth());

@@ -37,6 +37,8 @@ inline constexpr std::array<std::string_view, 2> kNames<NetMethods>{"full", "lim
 template <>
 inline constexpr std::array<std::string_view, 2> kNames<OutputAction>{"drain", "kill"};
 template <>
+inline constexpr std::array<std::string_view, 3> kNames<PullPolicy>{"missing", "always", "never"};
+template <>
 inline constexpr std::array<std::string_view, 6> kNames<Isolation>{"none",      "guard-rails", "landlock",
                                                                    "namespace", "container",   "vm"};
 

@@ -56,11 +56,16 @@ constexpr std::string_view kSteering[] = {"LD_*",        "DYLD_*",      "GCONV_P
 constexpr std::string_view kWhere =
     "say it in your own policy file or on the command line; a file that the command can write must not open anything";
 
+constexpr std::string_view kElsewhere =
+    "commands can write to files in the workspace: move it to ~/.config/belljar, which they cannot, and name it there with --policy";
+
 Error widens(const Setting& setting, const std::string& wanted, const std::string& in_force) {
-  return Error(Code::kPermissionDenied,
-               format("{}: a project file may not widen `{}`", to_string(setting.origin), setting.key->name))
+  // It was named on the command line, and lies where commands write all the same.
+  const bool is_named = setting.origin.layer == "policy";
+  return Error(Code::kPermissionDenied, format("{}: a {} may not widen `{}`", to_string(setting.origin),
+                                               is_named ? "policy in the workspace" : "project file", setting.key->name))
       .reason(format("it asks for {}, and {} is in force", wanted, in_force))
-      .next(std::string(kWhere));
+      .next(std::string(is_named ? kElsewhere : kWhere));
 }
 
 std::size_t rank(std::string_view values, std::string_view name) noexcept {

@@ -23,6 +23,7 @@ class Reader {
       if (is_table(member.key)) BELLJAR_CHECK(table(member));
       else BELLJAR_CHECK(kept(key(member, member.key)));
     }
+    BELLJAR_CHECK(kept(check_what_stays(root)));
     return std::move(layer_);
   }
 
@@ -65,16 +66,43 @@ class Reader {
         .next(near.empty() ? "run `belljar policy keys` for the list" : format("did you mean `{}`?", near));
   }
 
+  // What stays is what a volume of one's own holds, or a temporary directory of the host's: without them nothing does.
+  Result<void> check_what_stays(const Node& root) const {
+    constexpr std::string_view kRestore = "restore_on_start", kVolume = "persistent_volume", kClean = "auto_clean_temp";
+    const auto find = [&](std::string_view name) { return std::ranges::find(root.members, name, &Member::key); };
+    const auto given = [&](const Key* key) { return std::ranges::find(layer_.settings, key, &Setting::key) != layer_.settings.end(); };
+    const auto clean = find(kClean);
+    const bool stays = clean != root.members.end() && clean->value.kind == Node::Kind::kBool && !clean->value.flag;
+    if (stays && !given(find_key("filesystem.temp_dir")))
+      return Error(not_offered({kClean, "", Alias::How::kRefused, "the private temporary directories always end with the sandbox"}, *clean))
+          .next("take the key out, or name temp_dir");
+    const auto restore = find(kRestore);
+    if (restore == root.members.end() || find(kVolume) != root.members.end()) return {};
+    return error_at(source_, restore->at, format("key {} restores nothing", quoted(kRestore)))
+        .reason("the file names no `persistent_volume`, whose content is what stays")
+        .next("name one, or take the key out");
+  }
+
   Result<void> aliased(const Alias& alias, const Member& member) {
-    if (alias.how == Alias::How::kRefused || alias.how == Alias::How::kMustBeTrue) return offered(alias, member);
+    if (alias.how == Alias::How::kMustBeTrue) return must_be_true(alias, member);
+    if (alias.how == Alias::How::kRefused) return not_offered(alias, member);
     return setting(*find_key(alias.key), member, alias.how);
   }
 
-  Result<void> offered(const Alias& alias, const Member& member) const {
-    if (alias.how == Alias::How::kMustBeTrue) {
-      if (member.value.kind != Node::Kind::kBool) return wrong(member.value, quoted(member.key), "true or false");
-      if (member.value.flag) return {};
-    }
+  Result<void> must_be_true(const Alias& alias, const Member& member) {
+    if (member.value.kind != Node::Kind::kBool) return wrong(member.value, quoted(member.key), "true or false");
+    if (!member.value.flag) return not_offered(alias, member);
+    const Key* const key = find_key(alias.key);
+    if (key == nullptr) return {};
+    const auto said = std::ranges::find(layer_.settings, key, &Setting::key);
+    if (said == layer_.settings.end()) return setting(*key, member, alias.how);
+    if (said->value == Value(true)) return {};
+    return error_at(source_, member.at, format("key {} says the opposite of line {}", quoted(member.key), said->origin.line))
+        .reason(format("both mean `{}`", key->name))
+        .next("take one of them out");
+  }
+
+  Error not_offered(const Alias& alias, const Member& member) const {
     return Error(Code::kUnimplemented,
                  error_at(source_, member.at, format("key {} is known and not offered", quoted(member.key))).what())
         .excerpt(error_at(source_, member.at, "").excerpt())
@@ -83,7 +111,8 @@ class Reader {
   }
 
   Result<void> setting(const Key& known, const Member& member, Alias::How how) {
-    for (const Setting& other : layer_.settings) {
+    for (Setting& other : layer_.settings) {
+      if (other.key == &known && is_one_more(known, how)) return one_more(other, member, how);
       if (other.key == &known) {
         return error_at(source_, member.at, format("key `{}` is given twice", known.name))
             .reason(format("line {} says it already, maybe under another spelling", other.origin.line));
@@ -96,12 +125,40 @@ class Reader {
     }
     result.value = BELLJAR_TRY(value(known, member.value, how, result.items));
     layer_.settings.push_back(std::move(result));
+    (how == Alias::How::kOneOf ? one_of_ : whole_).push_back(&known);
+    return {};
+  }
+
+  // One name has given the whole list, and this is the first that gives one element of it, or the other way round.
+  bool is_one_more(const Key& known, Alias::How how) const {
+    const auto given = [&](const std::vector<const Key*>& keys) { return std::ranges::find(keys, &known) != keys.end(); };
+    return how == Alias::How::kOneOf ? !given(one_of_) : given(one_of_) && !given(whole_);
+  }
+
+  Result<void> one_more(Setting& have, const Member& member, Alias::How how) {
+    auto& texts = std::get<std::vector<std::string>>(have.value);
+    (how == Alias::How::kOneOf ? one_of_ : whole_).push_back(have.key);
+    std::vector<Origin> items;
+    const Value more = BELLJAR_TRY(value(*have.key, member.value, how, items));
+    const auto& added = std::get<std::vector<std::string>>(more);
+    if (added.empty() || texts.empty())
+      return error_at(source_, member.at, format("key `{}` is given twice", have.key->name))
+          .reason("one says that the list is empty, and another name for an element of it says that it is not")
+          .next("take one of them out");
+    texts.insert(texts.end(), added.begin(), added.end());
+    have.items.insert(have.items.end(), items.begin(), items.end());
     return {};
   }
 
   Result<Value> value(const Key& known, const Node& node, Alias::How how, std::vector<Origin>& items) {
     if (node.items.size() > kMaxElements || node.members.size() > kMaxElements) {
       return error_at(source_, node.at, format("`{}` has more than {} elements", known.name, kMaxElements));
+    }
+    if (how == Alias::How::kOneOf) {
+      if (node.kind != Node::Kind::kText) return wrong(node, format("`{}`", known.name), "a path in quotes");
+      BELLJAR_CHECK(check_word(known, node));
+      items.push_back(origin(node.at));
+      return Value(std::vector<std::string>{node.text});
     }
     switch (known.type) {
       case Type::kBool:
@@ -138,11 +195,9 @@ class Reader {
     const bool integer = node.kind == Node::Kind::kInteger, floating = node.kind == Node::Kind::kFloat;
     if (node.kind != Node::Kind::kText && !integer && !floating) return wrong(node, format("`{}`", known.name), expected(known));
     std::string text = integer ? format("{}", node.integer) : floating ? format("{}", node.number) : node.text;
-    if ((integer || floating) && how == Alias::How::kMegabytes) text += "MiB";
-    const bool counts = known.type == Type::kCount || known.type == Type::kNumber;
-    if (node.kind == Node::Kind::kText && counts && how != Alias::How::kNumberText) {
-      return wrong(node, format("`{}`", known.name), expected(known));
-    }
+    // In quotes or not, as the documents write them.
+    const bool bare = !text.empty() && text.find_first_not_of("0123456789.") == std::string::npos;
+    if (bare && how == Alias::How::kMegabytes) text += "MiB";
     auto result = value_from_text(known, text);
     if (!result) return placed(node, result.error());
     return result;
@@ -153,7 +208,17 @@ class Reader {
       if (node.kind != Node::Kind::kBool) return wrong(node, "`network_access`", "true or false");
       return Value(std::string(node.flag ? "host" : "none"));
     }
+    if (how == Alias::How::kDocker) {
+      if (node.kind != Node::Kind::kBool) return wrong(node, "`use_docker`", "true or false");
+      return Value(std::string(node.flag ? "container" : "native"));
+    }
     if (node.kind != Node::Kind::kText) return wrong(node, format("`{}`", known.name), known.values);
+    if (how == Alias::How::kPullPolicy) {
+      if (node.text == "Always") return Value(std::string("always"));
+      if (node.text == "IfNotPresent") return Value(std::string("missing"));
+      if (node.text == "Never") return Value(std::string("never"));
+      return wrong(node, "`image_pull_policy`", "Always, IfNotPresent or Never");
+    }
     if (how == Alias::How::kNetworkMode) {
       if (node.text == "full") return Value(std::string("host"));
       if (node.text == "restricted") return Value(std::string("proxy"));
@@ -303,6 +368,7 @@ class Reader {
   Source source_;
   Layer layer_;
   std::vector<Error>* all_;
+  std::vector<const Key*> whole_, one_of_;  // what has been read: keys as they are, lists by a name for one element
 };
 
 }  // namespace

@@ -79,6 +79,9 @@ constexpr Key kKeys[] = {
     {"filesystem.temp_dir", "", T::kPath, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(filesystem.temp_dir), "",
      "the command changes files there for good", "A host directory that is writable and becomes $TMPDIR.",
      "nothing: it would open a directory for writing"},
+    {"filesystem.clean_temp_dir", "", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(filesystem.clean_temp_dir), "false",
+     "none", "temp_dir is empty at the start and goes with the sandbox, as the private temporary directories do; below them it need not exist. Not by the backend landlock.",
+     "temporary files do not stay"},
     {"filesystem.exclude_tmpdir_env_var", "", T::kBool, "", J::kReplace, N::kStricter, true, BELLJAR_FIELD(filesystem.exclude_tmpdir_env_var), "false",
      "none", "With tmp = \"shared\", $TMPDIR is not made writable.",
      "$TMPDIR cannot be written to"},
@@ -236,6 +239,23 @@ constexpr Key kKeys[] = {
     {"commands.deny", "", T::kTexts, "", J::kUnion, N::kMore, false, BELLJAR_FIELD(commands.deny), "[]", "none", "Command prefixes that `belljar mcp` and `agent` refuse; `run` refuses the key.",
      "commands are forbidden; `run` refuses the key"},
 
+    {"container.image", "", T::kText, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(container.image), "node:20-slim",
+     "the image's programs run", "The image of the backend container, which it means where nobody names a backend; `run --image` comes first.",
+     "nothing: its programs would be the command's"},
+    {"container.pull", "", T::kEnum, "never|missing|always", J::kReplace, N::kNever, false, BELLJAR_FIELD(container.pull), "missing",
+     "always: the registry decides what runs", "When the backend container asks the registry for the image; `run --pull` comes first.",
+     "nothing: an image would change, or not"},
+
+    {"permission.mode", "", T::kEnum, "plan|default|auto-edit|yolo", J::kReplace, N::kNever, false, BELLJAR_FIELD(permission.mode), "",
+     "yolo: what a model proposes runs without a question", "What `belljar mcp` and `agent` ask about: --permission and --mode come first, the rules files' [permission] after it. `run` and `create` ask nothing, and refuse plan: `--policy read-only` says it for them.",
+     "nothing: it would answer for the user"},
+    {"permission.auto_allow_bash_if_sandboxed", "", T::kBool, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(permission.auto_allow_bash_if_sandboxed), "",
+     "true: a command that no rule and no check speaks about runs without a question", "`belljar mcp` and `agent` ask about no command for being one, since the sandbox holds it.",
+     "nothing: it would answer for the user"},
+    {"permission.ask_for_reads", "", T::kBool, "", J::kReplace, N::kNever, false, BELLJAR_FIELD(permission.ask_for_reads), "",
+     "false: commands known to only read run without a question", "`belljar mcp` and `agent` ask also about commands that are known to only read.",
+     "nothing: it would answer for the user"},
+
     {"ignore_violations.file", "", T::kTexts, "", J::kUnion, N::kSubset, false, BELLJAR_FIELD(ignore_violations.file), "[]",
      "an attack among what is kept out goes unseen",
      "Refused acts on paths that reports leave out and only count: `GLOB`, `GLOB on OPERATION`, `GLOB by PROGRAM`. Grants nothing: they stay refused.",
@@ -248,14 +268,14 @@ constexpr Key kKeys[] = {
 #undef BELLJAR_FIELD
 
 using How = Alias::How;
-constexpr std::string_view kNoImages = "an image is no rule of a policy: `run --backend container --image NAME --pull ...`, or belljar/container.h";
+constexpr std::string_view kNoSecrets = "a name says nothing outside of its cluster: `run --registry-user NAME --registry-password-file FILE`, ContainerOptions::login (belljar/container.h), or pull the image with the engine's own client before";
 constexpr std::string_view kNoClouds = "an account is no rule of a policy: keys stand in the environment, a region there or in a flag; `run --backend NAME --help`";
-constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: belljar/events.h and belljar/webhook.h";
+constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: EventOptions::alerts (belljar/events.h), and Webhook (belljar/webhook.h) for a URL";
 constexpr std::string_view kMitm = "TLS is looked into where a rule needs it: network.allowed_requests, network.credentials, network.methods";
 constexpr std::string_view kReads = "write filesystem.readonly_paths for what may be read alone, and filesystem.blocked_paths for what may not be read";
 constexpr Alias kAliases[] = {
     {"cpu_limit", "limits.cpus"}, {"limits.cpu_limit", "limits.cpus"}, {"cpu_request", "limits.cpu_request"},
-    {"cpu", "limits.cpus", How::kNumberText}, {"memory", "limits.memory"},
+    {"cpu", "limits.cpus"}, {"memory", "limits.memory"},
     {"memory_limit", "limits.memory", How::kMegabytes}, {"limits.memory_limit", "limits.memory", How::kMegabytes},
     {"memory_request", "limits.memory_request", How::kMegabytes},
     {"disk_limit", "limits.disk", How::kMegabytes}, {"limits.disk_limit", "limits.disk", How::kMegabytes},
@@ -273,9 +293,9 @@ constexpr Alias kAliases[] = {
     {"env_blacklist", "environment.exclude"}, {"environment.env_blacklist", "environment.exclude"},
     {"allowed_commands", "commands.allow"}, {"blocked_commands", "commands.deny"},
     {"commands.allowed_commands", "commands.allow"}, {"commands.blocked_commands", "commands.deny"},
-    {"auto_clean_temp", "", How::kMustBeTrue, "the private temporary directories always end with the sandbox"},
-    {"auto_clean", "", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
-    {"clean_on_stop", "", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
+    {"auto_clean_temp", "filesystem.clean_temp_dir"},
+    {"auto_clean", "filesystem.clean_temp_dir", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
+    {"clean_on_stop", "filesystem.clean_temp_dir", How::kMustBeTrue, "nothing of a sandbox is ever left behind"},
     {"http_proxy", "network.upstream_proxy"}, {"network.http_proxy", "network.upstream_proxy"},
     {"network.allowLocalBinding", "network.allow_local_binding"}, {"network.allowUnixSockets", "network.allow_unix_sockets"},
     {"network.allowAllUnixSockets", "network.allow_all_unix_sockets"},
@@ -284,16 +304,16 @@ constexpr Alias kAliases[] = {
     {"mitm", "", How::kRefused, kMitm}, {"network.mitm", "", How::kRefused, kMitm},
     {"read_only_access", "", How::kRefused, kReads}, {"filesystem.read_only_access", "", How::kRefused, kReads},
     {"use_legacy_landlock", "", How::kRefused, "write backend = \"landlock\""},
-    {"persistent_volume", "", How::kRefused, "list the directory under filesystem.volumes with readonly = false instead"},
-    {"restore_on_start", "", How::kRefused, "a program that embeds the library sets SandboxConfig::on_start (belljar/sandbox.h)"},
-    {"image", "", How::kRefused, kNoImages}, {"image_pull_policy", "", How::kRefused, kNoImages}, {"image_pull_secrets", "", How::kRefused, kNoImages},
-    {"use_docker", "", How::kRefused, "write backend = \"container\", and `run --image NAME`"},
+    {"persistent_volume", "filesystem.writable_roots", How::kOneOf},
+    {"restore_on_start", "", How::kMustBeTrue, "a program that embeds the library empties it: SandboxConfig::on_start (belljar/sandbox.h)"},
+    {"use_docker", "backend", How::kDocker}, {"image", "container.image"}, {"image_pull_policy", "container.pull", How::kPullPolicy},
+    {"image_pull_secrets", "", How::kRefused, kNoSecrets},
     {"region", "", How::kRefused, kNoClouds}, {"access_key", "", How::kRefused, kNoClouds}, {"secret_key", "", How::kRefused, kNoClouds},
     {"access_key_id", "", How::kRefused, kNoClouds}, {"secret_access_key", "", How::kRefused, kNoClouds},
     {"instance_type", "", How::kRefused, "the size of a cloud's machine is said by its template or image, or by --instance-type of the volcengine backend"},
     {"auto_destroy", "", How::kRefused, "a cloud's sandbox ends with its run; --on-stop and --lifetime of its backend say else"},
     {"alert_cpu_threshold", "", How::kRefused, kNoAlerts}, {"alert_memory_threshold", "", How::kRefused, kNoAlerts},
-    {"alert_disk_threshold", "", How::kRefused, kNoAlerts}, {"alert_webhook", "", How::kRefused, kNoAlerts},
+    {"alert_disk_threshold", "", How::kRefused, kNoAlerts}, {"alert_webhook", "", How::kRefused, kNoAlerts}, {"webhook", "", How::kRefused, kNoAlerts},
     {"ignoreViolations.file", "ignore_violations.file"}, {"ignoreViolations.network", "ignore_violations.network"},
 };
 // clang-format on
@@ -314,8 +334,8 @@ const Alias* find_alias(std::string_view name) noexcept {
 }
 
 bool is_table(std::string_view name) noexcept {
-  constexpr std::string_view kTables[] = {"filesystem", "environment",       "network",         "limits",
-                                          "commands",   "ignore_violations", "ignoreViolations"};
+  constexpr std::string_view kTables[] = {"filesystem", "environment", "network",           "limits",          "commands",
+                                          "container",  "permission",  "ignore_violations", "ignoreViolations"};
   return std::ranges::find(kTables, name) != std::end(kTables);
 }
 

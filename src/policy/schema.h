@@ -56,7 +56,7 @@ using Field =
                  std::optional<Bytes>*, std::chrono::milliseconds*, std::optional<std::chrono::milliseconds>*, std::string*,
                  std::optional<std::string>*, std::vector<std::string>*, std::vector<PortPair>*,
                  std::map<std::string, std::string>*, std::vector<Volume>*, std::vector<FsEntry>*, Mode*, Protect*, Secrets*, Tmp*,
-                 Caches*, std::optional<Siblings>*, Inherit*, NetMode*, NetMethods*, OutputAction*, Isolation*>;
+                 Caches*, std::optional<Siblings>*, Inherit*, NetMode*, NetMethods*, OutputAction*, Isolation*, std::optional<PullPolicy>*>;
 
 struct Key {
   std::string_view name;    // dotted: "limits.memory"
@@ -80,11 +80,13 @@ struct Alias {
   enum class How {
     kSame,         // just another name
     kMegabytes,    // a bare number counts MiB
-    kNumberText,   // the number may stand in quotes
     kNetworkMode,  // full | restricted | none
     kNetworkBool,  // true: host, false: none
+    kDocker,       // use_docker: true is the backend container, false native
+    kPullPolicy,   // Always | IfNotPresent | Never
+    kOneOf,        // one element of a list that other names of the file may fill, too
     kOnlyThese,    // env_whitelist: inherit nothing, include these
-    kMustBeTrue,   // what it asks for always happens; `false` is refused
+    kMustBeTrue,   // it sets `key`, if there is one; `false` is refused
     kRefused,      // known and not offered: `why` says so
   };
   std::string_view name;  // dotted, as it stands in the file

@@ -37,6 +37,7 @@ Result<runtime::Ran> run_on(const std::string& name, const runtime::Embedded& em
 Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& command, runtime::Session& session) {
   const Policy& policy = embedded.policy;
   const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(policy.backend, policy.fallback, policy.isolation));
+  BELLJAR_CHECK(policy::check_backend_keys(policy, order));
   std::vector<TriedBackend> tried;
   bool launched = false;
   session.launched = &launched;

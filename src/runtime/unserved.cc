@@ -117,6 +117,9 @@ Result<void> check_served(const Policy& policy) {
     return unserved("limits.egress_heads", "heads of requests are counted where network.methods is \"limited\"",
                     "use `--net-methods limited`, or drop the key");
   BELLJAR_CHECK(check_sizes(limits, policy.filesystem));
+  if (policy.filesystem.clean_temp_dir && policy.filesystem.tmp == Tmp::kShared && !policy.filesystem.temp_dir)
+    return unserved("filesystem.clean_temp_dir", "filesystem.tmp is \"shared\": files in the host's /tmp stay there",
+                    "name filesystem.temp_dir, or drop one of the two");
   const bool unfiltered = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (unfiltered && (!policy.network.publish.empty() || !policy.network.host_ports.empty()))
     return unserved("network.publish and network.host_ports", format("mode {} drops network rules", to_string(policy.mode)),
@@ -131,6 +134,9 @@ Result<void> check_served(const Policy& policy) {
                     "they guide what an agent asks; a program that runs starts others without any shell",
                     "use `belljar mcp` or `belljar agent`, or with_command_rules() (belljar/decorators.h), which judge by "
                     "them; or drop the key");
+  if (policy.permission.mode == "plan")
+    return unserved("permission.mode = \"plan\"", "nothing here asks or judges what is proposed",
+                    "use `belljar mcp` or `belljar agent`, or mode = \"read-only\" (`--policy read-only`)");
   if (policy.limits.write_quota)
     return unserved("limits.write_quota",
                     "it counts what goes through the file API, which with_write_quota() (belljar/decorators.h) does",

@@ -112,19 +112,18 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
   if (!config.transaction.empty())
     lifecycle.transaction =
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};
-  if (kContainer == config.backend)
+  if (kContainer == config.backend) {
+    ContainerOptions options = config.container;
+    if (config.policy.container.image) options.image = *config.policy.container.image;
+    if (config.policy.container.pull) options.pull = *config.policy.container.pull;
     return std::shared_ptr<Sandbox>(
-        std::make_shared<session::ContainedSandbox>(std::move(embedded), config.container, std::move(lifecycle), config.cancel));
+        std::make_shared<session::ContainedSandbox>(std::move(embedded), std::move(options), std::move(lifecycle), config.cancel));
+  }
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
   return std::shared_ptr<Sandbox>(std::make_shared<session::LiveSandbox>(std::move(backend), std::move(host), std::move(embedded),
                                                                          std::move(lifecycle), config.cancel));
 }
-
-struct Stage {
-  std::string_view name, backend;
-};
-constexpr Stage kStages[] = {{"development", "local"}, {"test", "mock"}, {"production", "native"}};
 
 Result<std::shared_ptr<Sandbox>> make_by(const SandboxFactory& factory, const SandboxConfig& config) {
   auto made = factory(config);
@@ -183,6 +182,7 @@ Result<std::shared_ptr<Sandbox>> make_named(const SandboxConfig& config) {
         .next(policy::backend_hint(config.backend));
   const std::string first = config.factory ? "factory" : config.backend;
   const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(first, config.fallback, config.policy.isolation));
+  if (!config.factory) BELLJAR_CHECK(policy::check_backend_keys(config.policy, order));
   if (order.size() > 1) return make_first_of(order, config);
   return make_one(config);
 }
@@ -205,25 +205,9 @@ Result<std::shared_ptr<Sandbox>> make_sandbox(const SandboxConfig& config) {
 Result<SandboxConfig> sandbox_config_from(const std::map<std::string, std::string>& environment) {
   SandboxConfig config;
   const auto variable = [&](const char* name) { return variable_of(environment, name); };
-  if (const std::string stage = variable("BELLJAR_ENV"); !stage.empty()) {
-    config.backend.clear();
-    for (const Stage& known : kStages) {
-      if (known.name == stage) config.backend = known.backend;
-    }
-    if (config.backend.empty())
-      return Error(Code::kInvalidArgument, format("BELLJAR_ENV is {}", quoted(stage))).next("use development, test or production");
-  }
-  if (variable("SANDBOX_COMMANDS") == "true") {
-    config.backend = kContainer;
-    config.container = sandbox_commands();
-  }
-  if (std::string backend = variable("BELLJAR_BACKEND"); !backend.empty()) {
-    if (!policy::is_backend(backend))
-      return Error(Code::kInvalidArgument, format("BELLJAR_BACKEND is {}", quoted(backend)))
-          .reason("there is no such backend")
-          .next(policy::backend_hint(backend));
-    config.backend = std::move(backend);
-  }
+  policy::FromEnvironment said = BELLJAR_TRY(policy::backend_of_environment(variable));
+  if (!said.backend.empty()) config.backend = std::move(said.backend);
+  if (said.own_containers) config.container = sandbox_commands();
   if (std::string image = variable("BELLJAR_IMAGE"); !image.empty()) config.container.image = std::move(image);
   config.container.engine = variable("BELLJAR_ENGINE");
   config.workspace = variable("BELLJAR_WORKSPACE");

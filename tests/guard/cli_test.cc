@@ -111,9 +111,16 @@ TEST_F(GuardCommand, ImportPrintsAPolicyThatBelljarTakesAndRefusesByName) {
   EXPECT_TRUE(has(imported.out, "allow_local_binding = true")) << imported.out;
   write("p.toml", imported.out);
   EXPECT_EQ(belljar("policy check ../p.toml").code, 0);
+  EXPECT_TRUE(has(imported.out, "[permission]\nmode = \"default\"\nauto_allow_bash_if_sandboxed = true\n")) << imported.out;
+  write("off.json", R"({"sandbox": {}})");
+  const auto off = belljar("policy import ../off.json");
+  EXPECT_EQ(off.code, 0) << off.err;
+  EXPECT_TRUE(has(off.err, "warning: the settings have no sandbox")) << off.err;
+  EXPECT_TRUE(has(off.out, "# the settings have no sandbox")) << off.out;
+  EXPECT_TRUE(has(off.out, "mode = \"danger-full-access\"")) << off.out;
   write("r.toml", belljar("policy import --part permission ../s.json").out);
   EXPECT_EQ(belljar("rules check --rules ../r.toml make").code, 0) << "auto_allow_bash_if_sandboxed";
-  write("t.json", R"({"network": {"tlsTerminate": true}})");
+  write("t.json", R"({"enabled": true, "network": {"tlsTerminate": true}})");
   const auto refused = belljar("policy import ../t.json");
   EXPECT_EQ(refused.code, 125);
   EXPECT_TRUE(has(refused.err, "`network.tlsTerminate`")) << refused.err;
@@ -197,7 +204,7 @@ TEST_F(GuardCommand, AnOptionThatWouldDoNothingIsRefused) {
     EXPECT_TRUE(has(refused.err, option.substr(0, option.find(' '))) && has(refused.err, "--mode MODE")) << refused.err;
     EXPECT_NE(belljar("rules check --mode default " + option + " make").code, 125) << option;
   }
-  write("t.json", R"({"network": {"tlsTerminate": true, "allowLocalBinding": true}})");
+  write("t.json", R"({"enabled": true, "network": {"tlsTerminate": true, "allowLocalBinding": true}})");
   EXPECT_EQ(belljar("policy import --without network.tlsTerminate ../t.json").code, 0);
   for (const char* name : {"nothere", "network.allowLocalBinding"}) {
     const auto refused = belljar(std::string("policy import --without network.tlsTerminate --without ") + name + " ../t.json");

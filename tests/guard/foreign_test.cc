@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "policy/parse.h"
 
 namespace belljar::guard {
 namespace {
@@ -36,44 +39,79 @@ TEST(Import, ScenariosOfTheDocument) {
             (PermissionSettings{.auto_allow_bash_if_sandboxed = true}));
   EXPECT_EQ(permission_of(R"({"enabled": true, "autoAllowBashIfSandboxed": false})"), PermissionSettings{});
   EXPECT_EQ(permission_of(R"({"enabled": false})"), PermissionSettings{.sandbox = SandboxState::kOff});
-  EXPECT_EQ(
-      permission_of(R"({"enabled": true, "excludedCommands": ["docker", "npm run test:*"], "allowUnsandboxedCommands": true})"),
-      (PermissionSettings{.allow_unsandboxed_commands = true, .excluded_commands = {"docker", "npm run test:*"}}));
-  EXPECT_EQ(policy_of(R"({"enableWeakerNestedSandbox": true, "network": {"allowAllUnixSockets": true}})"),
+  EXPECT_EQ(permission_of(R"({"enabled": true, "excludedCommands": [], "allowUnsandboxedCommands": false})"), PermissionSettings{});
+  EXPECT_EQ(policy_of(R"({"enabled": true, "enableWeakerNestedSandbox": true, "network": {"allowAllUnixSockets": true}})"),
             "enable_weaker_nested_sandbox = true\n\n[network]\nallow_all_unix_sockets = true\n");
+}
+
+// Blade and Claude run commands as they are unless `enabled` is true.
+TEST(Import, WithoutEnabledThereIsNoSandbox) {
+  for (const char* text :
+       {R"({"sandbox": {}})", R"({"enabled": false})", R"({"sandbox": {"enabled": false, "network": {"allowedDomains": ["a.example"]}}})",
+        R"({"sandbox": {"autoAllowBashIfSandboxed": true, "excludedCommands": ["docker"], "allowUnsandboxedCommands": true}})",
+        R"x({"sandbox": {}, "permissions": {"deny": ["Read(./.env)"]}})x"}) {
+    const auto off = import_settings(text, "settings.json", {});
+    ASSERT_TRUE(off) << text << off.error().line();
+    EXPECT_TRUE(off->is_off) << text;
+    EXPECT_EQ(off->policy, "mode = \"danger-full-access\"\n") << text;
+    EXPECT_EQ(off->permission, PermissionSettings{.sandbox = SandboxState::kOff}) << text;
+    for (const Field& field : off->fields) EXPECT_NE(field.fate, Field::Fate::kPolicy) << text << field.name;
+  }
+  for (const char* text : {"{}", R"({"network": {"allowedDomains": []}})"}) {
+    const auto untold = import_settings(text, "settings.json", {});
+    ASSERT_FALSE(untold) << text << " may as well be srt's, which always has one";
+    EXPECT_EQ(untold.error().what(), "`settings.json` does not say whether there is a sandbox");
+  }
+  const auto mistyped = import_settings(R"({"sandbox": {"enabeld": true}})", "settings.json", {});
+  ASSERT_FALSE(mistyped) << "nobody has it off by a slip";
+  EXPECT_NE(mistyped.error().reason().find("`enabeld`"), std::string::npos);
+  const auto on = import_settings(R"({"sandbox": {"enabled": true}})", "settings.json", {});
+  ASSERT_TRUE(on);
+  EXPECT_FALSE(on->is_off);
+  EXPECT_EQ(on->policy, "");
+}
+
+TEST(Import, OneFileHoldsThePolicyAndWhatIsAsked) {
+  const auto imported = import_settings(R"({"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": true, "network": {"allowLocalBinding": true}},
+    "permissionMode": "autoEdit"})", "settings.json", {});
+  ASSERT_TRUE(imported) << imported.error().line();
+  EXPECT_EQ(to_policy_file(*imported),
+            "\n[network]\nallow_local_binding = true\n\n[permission]\nmode = \"auto-edit\"\nauto_allow_bash_if_sandboxed = true\n"
+            "ask_for_reads = true\n");
+  EXPECT_TRUE(policy::parse_toml(to_policy_file(*imported), "p.toml", "user")) << "a policy takes it";
 }
 
 TEST(Import, TheModeOfASettingsFileIsTaken) {
   const auto mode_of = [](std::string_view text) { return permission_of(text).mode; };
   EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}})"), PermissionMode::kDefault);
   EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissionMode": "autoEdit"})"), PermissionMode::kAutoEdit);
-  EXPECT_EQ(mode_of(R"({"permissionMode": "plan", "sandbox": {}})"), PermissionMode::kPlan);
-  EXPECT_EQ(mode_of(R"({"sandbox": {}, "permissions": {"defaultMode": "acceptEdits"}})"), PermissionMode::kAutoEdit);
+  EXPECT_EQ(mode_of(R"({"permissionMode": "plan", "sandbox": {"enabled": true}})"), PermissionMode::kPlan);
+  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "acceptEdits"}})"), PermissionMode::kAutoEdit);
   EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": false}, "permissionMode": "yolo"})"),
             (PermissionSettings{.mode = PermissionMode::kYolo, .sandbox = SandboxState::kOff}));
-  EXPECT_EQ(policy_of(R"({"sandbox": {}, "permissionMode": "Yolo"})"), "`permissionMode`: there is no mode `Yolo`");
+  EXPECT_EQ(policy_of(R"({"sandbox": {"enabled": true}, "permissionMode": "Yolo"})"), "`permissionMode`: there is no mode `Yolo`");
   // What switches asking off in Claude's settings does not here.
-  EXPECT_EQ(mode_of(R"({"sandbox": {}, "permissions": {"defaultMode": "bypassPermissions"}})"), PermissionMode::kDefault);
+  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}})"), PermissionMode::kDefault);
 }
 
 TEST(Import, ClaudesKeyTakesClaudesModesOnly) {
   for (const std::string word : {"yolo", "autoEdit", "bypassPermissions"}) {
     const auto imported =
-        import_settings(R"({"sandbox": {}, "permissions": {"defaultMode": ")" + word + "\"}}", "settings.json", {});
+        import_settings(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": ")" + word + "\"}}", "settings.json", {});
     ASSERT_TRUE(imported) << imported.error().line();
     EXPECT_EQ(imported->permission.mode, PermissionMode::kDefault) << word;
-    ASSERT_EQ(imported->fields.size(), 1U);
+    ASSERT_EQ(imported->fields.size(), 2U);
     EXPECT_EQ(imported->fields[0].fate, Field::Fate::kOther) << word;
   }
-  EXPECT_EQ(permission_of(R"({"sandbox": {}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan) << "the twin";
+  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan) << "the twin";
 }
 
 TEST(Import, TwoModesThatDifferAreRefusedBoth) {
-  constexpr std::string_view kBoth = R"({"sandbox": {}, "permissionMode": "yolo", "permissions": {"defaultMode": "plan"}})";
+  constexpr std::string_view kBoth = R"({"sandbox": {"enabled": true}, "permissionMode": "yolo", "permissions": {"defaultMode": "plan"}})";
   EXPECT_EQ(policy_of(kBoth),
             "`permissionMode`: says another mode than `permissions.defaultMode`; "
             "`permissions.defaultMode`: says another mode than `permissionMode`");
-  EXPECT_NE(policy_of(R"({"sandbox": {}, "permissions": {"defaultMode": "bypassPermissions"}, "permissionMode": "plan"})")
+  EXPECT_NE(policy_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}, "permissionMode": "plan"})")
                 .find("`permissionMode`: says another mode"),
             std::string::npos);
   const auto mode_without = [&](const std::vector<std::string>& names) {
@@ -84,30 +122,39 @@ TEST(Import, TwoModesThatDifferAreRefusedBoth) {
   EXPECT_EQ(mode_without({"permissionMode"}), PermissionMode::kPlan) << "giving one up leaves the other";
   EXPECT_EQ(mode_without({"permissions.defaultMode"}), PermissionMode::kYolo);
   EXPECT_EQ(mode_without({"permissionMode", "permissions.defaultMode"}), PermissionMode::kDefault);
-  EXPECT_EQ(permission_of(R"({"sandbox": {}, "permissionMode": "autoEdit", "permissions": {"defaultMode": "acceptEdits"}})").mode,
+  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissionMode": "autoEdit", "permissions": {"defaultMode": "acceptEdits"}})").mode,
             PermissionMode::kAutoEdit)
       << "the twin: two words for one mode";
 }
 
 TEST(Import, AProxyPortIsAnotherProxyBehindOurs) {
-  EXPECT_EQ(policy_of(R"({"network": {"httpProxyPort": 8080, "allowedDomains": ["a.example"]}})"),
+  EXPECT_EQ(policy_of(R"({"enabled": true, "network": {"httpProxyPort": 8080, "allowedDomains": ["a.example"]}})"),
             "\n[network]\nallowed_domains = [\"a.example\"]\nmode = \"proxy\"\nupstream_proxy = \"http://127.0.0.1:8080\"\n");
-  EXPECT_EQ(policy_of(R"({"network": {"socksProxyPort": 1080}})"),
+  EXPECT_EQ(policy_of(R"({"enabled": true, "network": {"socksProxyPort": 1080}})"),
             "\n[network]\nmode = \"proxy\"\nupstream_proxy = \"socks5h://127.0.0.1:1080\"\n");
+  for (const char* text : {R"({"enabled": true, "network": {"httpProxyPort": 3128, "socksProxyPort": 1080}})",
+                           R"({"enabled": true, "network": {"socksProxyPort": 1080, "httpProxyPort": 3128}})"}) {
+    const auto both = import_settings(text, "s.json", {});
+    ASSERT_TRUE(both) << both.error().line();
+    EXPECT_EQ(both->policy, "\n[network]\nmode = \"proxy\"\nupstream_proxy = \"http://127.0.0.1:3128\"\n") << text;
+    EXPECT_TRUE(std::ranges::any_of(both->fields, [](const Field& field) {
+      return field.name == "network.socksProxyPort" && field.fate == Field::Fate::kNotNeeded;
+    })) << "said by name";
+  }
 }
 
 TEST(Import, EveryFieldThatIsNotHonouredIsRefusedByName) {
   for (const auto& [text, field] :
-       {std::pair{R"({"network": {"httpProxyPort": 3128, "socksProxyPort": 1080}})", "`network.socksProxyPort`"},
-        {R"({"network": {"tlsTerminate": true}})", "`network.tlsTerminate`"},
-        {R"({"autoAllowBash": true})", "`autoAllowBash`"},
-        {R"({"network": {"allowedDomain": []}})", "`network.allowedDomain`"},
-        {R"({"excludedCommands": ["a; b"]})", "`excludedCommands`"},
-        {R"({"failIfUnavailable": false})", "`failIfUnavailable`"},
-        {R"({"credentials": {"files": [1]}})", "`credentials`"}})
+       {std::pair{R"({"enabled": true, "network": {"tlsTerminate": true}})", "`network.tlsTerminate`"},
+        {R"({"enabled": true, "autoAllowBash": true})", "`autoAllowBash`"},
+        {R"({"enabled": true, "network": {"allowedDomain": []}})", "`network.allowedDomain`"},
+        {R"({"enabled": true, "excludedCommands": ["docker"]})", "`excludedCommands`"},
+        {R"({"enabled": true, "allowUnsandboxedCommands": true})", "`allowUnsandboxedCommands`"},
+        {R"({"enabled": true, "failIfUnavailable": false})", "`failIfUnavailable`"},
+        {R"({"enabled": true, "credentials": {"files": [1]}})", "`credentials`"}})
     EXPECT_NE(policy_of(text).find(field), std::string::npos) << text << policy_of(text);
   auto given_up =
-      import_settings(R"({"network": {"tlsTerminate": true, "allowLocalBinding": false}})", "s.json", {"network.tlsTerminate"});
+      import_settings(R"({"enabled": true, "network": {"tlsTerminate": true, "allowLocalBinding": false}})", "s.json", {"network.tlsTerminate"});
   ASSERT_TRUE(given_up);
   EXPECT_EQ(given_up->policy, "\n[network]\nallow_local_binding = false\n");
 }
@@ -159,43 +206,43 @@ std::vector<Field> fields_of(std::string_view text, std::string_view file = "set
 // srt's allowRead reads again inside of denyRead. It never takes away that something may be written.
 TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
   EXPECT_EQ(policy_of(R"({"sandbox": {"enabled": true, "filesystem": {"allowRead": ["/ws"]}}})"), "");
-  const auto fields = fields_of(R"({"filesystem": {"denyRead": ["/a"], "allowRead": ["/ab", "/b"]}})");
-  ASSERT_EQ(fields.size(), 2U);
-  EXPECT_EQ(fields[1].fate, Field::Fate::kNotNeeded);
-  for (const char* text : {R"({"filesystem": {"denyRead": ["/a"], "allowRead": ["/b", "/a/x"]}})",
-                           R"({"filesystem": {"allowRead": ["/a"], "denyRead": ["/a"]}})",
-                           R"({"filesystem": {"denyRead": ["./a"], "allowRead": ["a/x"]}})",
-                           R"({"filesystem": {"denyRead": ["."], "allowRead": ["x"]}})",
-                           R"({"filesystem": {"denyRead": ["/**/x"], "allowRead": ["/b"]}})",
-                           R"({"filesystem": {"denyRead": ["~/"], "allowRead": ["~/x"]}})",
-                           R"({"filesystem": {"denyRead": ["/a/"], "allowRead": ["/a/x/"]}})",
+  const auto fields = fields_of(R"({"enabled": true, "filesystem": {"denyRead": ["/a"], "allowRead": ["/ab", "/b"]}})");
+  ASSERT_EQ(fields.size(), 3U);
+  EXPECT_EQ(fields[2].fate, Field::Fate::kNotNeeded);
+  for (const char* text : {R"({"enabled": true, "filesystem": {"denyRead": ["/a"], "allowRead": ["/b", "/a/x"]}})",
+                           R"({"enabled": true, "filesystem": {"allowRead": ["/a"], "denyRead": ["/a"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["./a"], "allowRead": ["a/x"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["."], "allowRead": ["x"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["/**/x"], "allowRead": ["/b"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["~/"], "allowRead": ["~/x"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["/a/"], "allowRead": ["/a/x/"]}})",
                            // One of them is written by a name of its own; the home holds the workspace as a rule.
-                           R"({"filesystem": {"denyRead": ["~/"], "allowRead": ["."]}})",
-                           R"({"filesystem": {"denyRead": ["/home"], "allowRead": ["~/x"]}})",
-                           R"({"filesystem": {"denyRead": ["~"], "allowRead": ["/home/me/x"]}})"})
+                           R"({"enabled": true, "filesystem": {"denyRead": ["~/"], "allowRead": ["."]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["/home"], "allowRead": ["~/x"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["~"], "allowRead": ["/home/me/x"]}})"})
     EXPECT_NE(policy_of(text).find("`filesystem.allowRead`"), std::string::npos) << text;
-  for (const char* text : {R"({"filesystem": {"denyRead": ["~/.ssh"], "allowRead": [".", "/usr/share"]}})",
-                           R"({"filesystem": {"denyRead": ["~"], "allowRead": ["/usr/share"]}})",
-                           R"({"filesystem": {"denyRead": ["/etc/shadow"], "allowRead": ["~/x", "./"]}})",
-                           R"({"filesystem": {"denyRead": [".env.*"], "allowRead": ["."]}})"})
-    EXPECT_EQ(fields_of(text)[1].fate, Field::Fate::kNotNeeded) << text;
+  for (const char* text : {R"({"enabled": true, "filesystem": {"denyRead": ["~/.ssh"], "allowRead": [".", "/usr/share"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["~"], "allowRead": ["/usr/share"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": ["/etc/shadow"], "allowRead": ["~/x", "./"]}})",
+                           R"({"enabled": true, "filesystem": {"denyRead": [".env.*"], "allowRead": ["."]}})"})
+    EXPECT_EQ(fields_of(text)[2].fate, Field::Fate::kNotNeeded) << text;
 }
 
 TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
   EXPECT_EQ(policy_of(
-                R"j({"sandbox": {"filesystem": {"denyRead": ["/k"]}}, "permissions": {"allow": ["Read(./x)"], "deny":
+                R"j({"sandbox": {"enabled": true, "filesystem": {"denyRead": ["/k"]}}, "permissions": {"allow": ["Read(./x)"], "deny":
     ["Read(./.env)", "Read(secrets/**)", "Read(.npmrc)", "Read(~/.aws/*)", "Read(//etc/shadow)", "Edit(./Makefile)", "Bash(curl:*)"]}})j"),
             "\n[filesystem]\nblocked_paths = [\".env\", \"secrets\", \"**/.npmrc\", \"~/.aws/*\", \"/etc/shadow\", \"/k\"]\n"
             "readonly_paths = [\"Makefile\"]\n");
-  const auto fields = fields_of(R"j({"sandbox": {}, "permissions": {"deny": ["Bash(curl:*)"], "allow": []}})j");
-  ASSERT_EQ(fields.size(), 2U);
+  const auto fields = fields_of(R"j({"sandbox": {"enabled": true}, "permissions": {"deny": ["Bash(curl:*)"], "allow": []}})j");
+  ASSERT_EQ(fields.size(), 3U);
   EXPECT_EQ(fields[0], (Field{"permissions.deny Bash(curl:*)", Field::Fate::kOther, "keeps no path from a command"}));
   for (const char* rule : {"Read", "Read(**)", "Read(/x)", "Read(!x)", "Read(./a?)", "Edit({a,b}*)", "Read(~other/x)"}) {
-    const std::string text = std::string(R"({"sandbox": {}, "permissions": {"deny": [")") + rule + "\"]}}";
+    const std::string text = std::string(R"({"sandbox": {"enabled": true}, "permissions": {"deny": [")") + rule + "\"]}}";
     EXPECT_NE(policy_of(text).find(std::string("`permissions.deny ") + rule), std::string::npos) << rule << policy_of(text);
   }
-  EXPECT_FALSE(import_settings(R"({"sandbox": {}, "permissions": {"deny": [3]}})", "s.json", {}));
-  EXPECT_FALSE(import_settings(R"j({"sandbox": {}, "permissions": {"deny": "Read(./x)"}})j", "s.json", {}));
+  EXPECT_FALSE(import_settings(R"({"sandbox": {"enabled": true}, "permissions": {"deny": [3]}})", "s.json", {}));
+  EXPECT_FALSE(import_settings(R"j({"sandbox": {"enabled": true}, "permissions": {"deny": "Read(./x)"}})j", "s.json", {}));
 }
 
 TEST(Import, CodexOpensTheNetworkInOneModeOnly) {
@@ -234,9 +281,9 @@ TEST(Import, CodexProfileThatIsChosenHolds) {
 }
 
 TEST(Import, ErrorsNameAPlaceOfTheFileThatWasGiven) {
-  auto wrong = import_settings(R"({"network": {"allowedDomains": ["a b"]}})", "dom.json", {});
+  auto wrong = import_settings(R"({"enabled": true, "network": {"allowedDomains": ["a b"]}})", "dom.json", {});
   ASSERT_FALSE(wrong);
-  EXPECT_EQ(wrong.error().what().substr(0, 14), "dom.json:1:32:") << wrong.error().what();
+  EXPECT_EQ(wrong.error().what().substr(0, 14), "dom.json:1:49:") << wrong.error().what();
   auto null = import_settings(R"({"sandbox": null})", "s.json", {});
   ASSERT_FALSE(null);
   EXPECT_NE(null.error().what().find("`sandbox` is null, not a table"), std::string::npos) << null.error().what();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,37 @@ TEST(Backends, AutoTakesAContainerOnlyWhereMoreThanNamespacesIsAsked) {
   EXPECT_EQ(order("auto", {}, Isolation::kNamespace), (Names{"native", "landlock"}));
   EXPECT_EQ(order("auto", {}, Isolation::kContainer), (Names{"native", "landlock", "container"}));
   EXPECT_EQ(order("auto", {"e2b"}, Isolation::kVm), (Names{"native", "landlock", "container", "e2b"}));
+}
+
+TEST(Backends, OnlyAContainerHasAnImage) {
+  Policy policy;
+  policy.container.image = "golang:1.21";
+  const Names native{"native", "landlock"}, both{"native", "container"};
+  const auto refused = check_backend_keys(policy, native);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what(), "`container.image` cannot be used with the backend `native`");
+  EXPECT_TRUE(check_backend_keys(policy, both));
+  EXPECT_TRUE(check_backend_keys(Policy{}, native));
+}
+
+TEST(Backends, TheEnvironmentNamesOneAsTheDocumentsDo) {
+  using Variables = std::map<std::string, std::string>;
+  const auto said = [](const Variables& variables) {
+    const auto found = backend_of_environment([&](const char* name) {
+      const auto variable = variables.find(name);
+      return variable == variables.end() ? std::string() : variable->second;
+    });
+    return found ? found->variable + " " + found->backend + (found->own_containers ? " each" : "") : found.error().what();
+  };
+  EXPECT_EQ(said({}), " ");
+  EXPECT_EQ(said({{"BELLJAR_ENV", "development"}}), "BELLJAR_ENV local");
+  EXPECT_EQ(said({{"BELLJAR_ENV", "test"}}), "BELLJAR_ENV mock");
+  EXPECT_EQ(said({{"BELLJAR_ENV", "production"}}), "BELLJAR_ENV native");
+  EXPECT_EQ(said({{"BELLJAR_ENV", "staging"}}), "BELLJAR_ENV is `staging`");
+  EXPECT_EQ(said({{"SANDBOX_COMMANDS", "true"}, {"BELLJAR_ENV", "production"}}), "SANDBOX_COMMANDS container each");
+  EXPECT_EQ(said({{"SANDBOX_COMMANDS", "1"}}), " ") << "true, exactly";
+  EXPECT_EQ(said({{"BELLJAR_BACKEND", "landlock"}, {"BELLJAR_ENV", "test"}}), "BELLJAR_BACKEND landlock");
+  EXPECT_EQ(said({{"BELLJAR_BACKEND", "docker"}}), "BELLJAR_BACKEND is `docker`");
 }
 
 TEST(Backends, GuardRailsAreNeverFallenBackTo) {

@@ -214,6 +214,24 @@ TEST(Merge, TemporaryDirectories) {
   EXPECT_EQ(access("mode = \"read-only\"\nfilesystem.tmp = \"shared\"\n", "/tmp/x"), "read");
 }
 
+TEST(Merge, WhatIsToBeCleanedIsADirectoryOfTheSandboxesOwn) {
+  EXPECT_TRUE(merged({layer("user", "temp_dir = \"/t\"\nauto_clean_temp = true\n")})->policy.filesystem.clean_temp_dir);
+  EXPECT_TRUE(merged({layer("user", "temp_dir = \"/t\"\nauto_clean_temp = false\n")})) << "files stay there";
+  EXPECT_TRUE(merged({layer("user", "auto_clean_temp = true\n")})) << "the private ones always do";
+  const auto refused = merged({layer("user", "auto_clean_temp = true\nfilesystem.tmp = \"shared\"\n")});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what(), "user user.toml:1: `filesystem.clean_temp_dir` (auto_clean_temp) cannot hold");
+}
+
+TEST(Merge, AnImageMeansAContainerUnlessSomebodyNamesABackend) {
+  const auto backend_of = [](const char* text) { return merged({layer("user", text)})->policy.backend; };
+  EXPECT_EQ(backend_of("image = \"golang:1.21\"\n"), "container");
+  EXPECT_EQ(backend_of("image = \"golang:1.21\"\nfallback = [\"container\"]\n"), "native") << "where native cannot start";
+  EXPECT_EQ(backend_of("image = \"golang:1.21\"\nbackend = \"landlock\"\n"), "landlock") << "which the start refuses";
+  EXPECT_EQ(backend_of("use_docker = true\n"), "container");
+  EXPECT_EQ(backend_of("use_docker = false\n"), "native");
+}
+
 TEST(Merge, ATmpdirAboveWorkspaceOrHomeIsNotTaken) {
   for (const char* hostile : {"/", "/w", "/home", "/home/u", "relative"}) {
     MergeContext context = place();

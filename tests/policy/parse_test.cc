@@ -93,7 +93,7 @@ TEST(Parse, CaretCountsCharactersAndPrintedEscapes) {
 TEST(Parse, WrongTypesSayWhatWasExpected) {
   EXPECT_EQ(
       refusal("[limits]\npids = \"many\"\n"),
-      "p.toml:2:8: `limits.pids` is text `many`\n  2 | pids = \"many\"\n    |        ^\nexpected a whole number such as 256\n");
+      "p.toml:2:8: `many` is not a whole number such as 256\n  2 | pids = \"many\"\n    |        ^\n\n");
   EXPECT_EQ(what("mode = 3\n"), "p.toml:1:8: `mode` is the number 3");
   EXPECT_EQ(what("[network]\nallow_all_unix_sockets = \"yes\"\n"), "p.toml:2:26: `network.allow_all_unix_sockets` is text `yes`");
   EXPECT_EQ(what("limits = 1\n"), "p.toml:1:10: `limits` is the number 1");
@@ -294,9 +294,14 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
       {"commands.blocked_commands = [\"rm\"]", "commands.deny = [\"rm\"]\n"},
       {"ignoreViolations.file = [\"/tmp/**\"]", "ignore_violations.file = [\"/tmp/**\"]\n"},
       {"ignoreViolations.network = [\"localhost:*\"]", "ignore_violations.network = [\"localhost:*\"]\n"},
-      {"auto_clean_temp = true", ""},
-      {"auto_clean = true", ""},
-      {"clean_on_stop = true", ""},
+      {"auto_clean_temp = true", "filesystem.clean_temp_dir = true\n"},
+      {"auto_clean = true", "filesystem.clean_temp_dir = true\n"},
+      {"clean_on_stop = true", "filesystem.clean_temp_dir = true\n"},
+      {"persistent_volume = \"/mnt/agent-state\"", "filesystem.writable_roots = [\"/mnt/agent-state\"]\n"},
+      {"restore_on_start = true\npersistent_volume = \"/s\"", "filesystem.writable_roots = [\"/s\"]\n"},
+      {"use_docker = true", "backend = \"container\"\n"},
+      {"image = \"golang:1.21\"", "container.image = \"golang:1.21\"\n"},
+      {"image_pull_policy = \"IfNotPresent\"", "container.pull = \"missing\"\n"},
   };
   for (const AliasCase& one : cases) EXPECT_EQ(settings(std::string(one.text) + "\n"), one.means) << one.text;
   // No alias is left untried: it is in the table above, or it is refused by name.
@@ -315,9 +320,35 @@ TEST(Parse, EveryAliasWorksOrIsRefusedByName) {
   }
   EXPECT_EQ(settings("cpu = 1.5\n"), "limits.cpus = 1.5\n");
   EXPECT_EQ(what("cpu = \"half\"\n"), "p.toml:1:7: `half` is not a number such as 1.5");
-  EXPECT_EQ(what("cpu_limit = \"2.0\"\n"), "p.toml:1:13: `limits.cpus` is text `2.0`") << "quotes are Docker's alone";
   EXPECT_EQ(what("auto_clean = false\n"), "p.toml:1:1: key `auto_clean` is known and not offered");
   EXPECT_EQ(what("network_mode = \"host\"\n"), "p.toml:1:16: `network_mode` is text `host`");
+}
+
+TEST(Parse, NumbersMayStandInQuotes) {
+  EXPECT_EQ(settings("cpu_limit = \"2.0\"\n"), "limits.cpus = 2.0\n");
+  EXPECT_EQ(settings("cpu_request = \"1.0\"\n"), "limits.cpu_request = 1.0\n");
+  EXPECT_EQ(settings("[limits]\npids = \"100\"\n"), "limits.pids = 100\n");
+  EXPECT_EQ(settings("memory_limit = \"1024\"\n"), "limits.memory = \"1GiB\"\n") << "as without quotes";
+  EXPECT_EQ(settings("disk_limit = \"10g\"\n"), "limits.disk = \"10GiB\"\n");
+  EXPECT_EQ(settings("timeout = \"300\"\n"), "limits.timeout = \"5m\"\n");
+  EXPECT_EQ(what("[limits]\npids = \"many\"\n"), "p.toml:2:8: `many` is not a whole number such as 256");
+}
+
+TEST(Parse, WhatIsToStayIsOneMoreWritableRoot) {
+  EXPECT_EQ(settings("persistent_volume = \"/s\"\nwritable_roots = [\"/a\"]\n"), "filesystem.writable_roots = [\"/s\", \"/a\"]\n");
+  EXPECT_EQ(settings("writable_roots = [\"/a\"]\npersistent_volume = \"/s\"\n"), "filesystem.writable_roots = [\"/a\", \"/s\"]\n");
+  EXPECT_EQ(what("persistent_volume = \"/s\"\nwritable_roots = []\n"), "p.toml:2:1: key `filesystem.writable_roots` is given twice");
+  EXPECT_EQ(what("writable_roots = [\"/a\"]\npersistent_volume = \"/s\"\n[filesystem]\nwritable_roots = [\"/b\"]\n"),
+            "p.toml:4:1: key `filesystem.writable_roots` is given twice");
+  EXPECT_EQ(what("restore_on_start = true\n"), "p.toml:1:1: key `restore_on_start` restores nothing");
+  EXPECT_EQ(what("restore_on_start = false\npersistent_volume = \"/s\"\n"), "p.toml:1:1: key `restore_on_start` is known and not offered");
+}
+
+TEST(Parse, WhatAlwaysEndsMayBeSaidTwiceAndNotOtherwise) {
+  EXPECT_EQ(settings("auto_clean_temp = true\nauto_clean = true\nclean_on_stop = true\n"), "filesystem.clean_temp_dir = true\n");
+  EXPECT_EQ(what("auto_clean_temp = false\nauto_clean = true\n"), "p.toml:2:1: key `auto_clean` says the opposite of line 1");
+  EXPECT_EQ(what("auto_clean_temp = false\n"), "p.toml:1:1: key `auto_clean_temp` is known and not offered");
+  EXPECT_EQ(settings("auto_clean_temp = false\ntemp_dir = \"/t\"\n"), "filesystem.clean_temp_dir = false\nfilesystem.temp_dir = \"/t\"\n");
 }
 
 TEST(Parse, SizesInMegabytesOnlyUnderTheirOldNames) {

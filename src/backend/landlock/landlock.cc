@@ -138,6 +138,10 @@ class Preparation {
     Workplace place = place_;
     place.listener = brokered_;
     paths_ = BELLJAR_TRY(plan_paths(host_, files, place));
+    if (policy_.filesystem.temp_dir && policy_.filesystem.clean_temp_dir)
+      return Error(Code::kUnimplemented, "cannot enforce filesystem.clean_temp_dir (auto_clean_temp)")
+          .reason("the landlock backend has no mounts, so what is written to filesystem.temp_dir stays there")
+          .next("use --backend native, or drop temp_dir: $TMPDIR is then a directory that goes with the run");
     const FsEntry* asked = find_rule(policy_.filesystem, "/var/tmp");
     if (!shared && (asked == nullptr || asked->path != "/var/tmp" || asked->access != Access::kWrite))
       std::erase(paths_.writable, "/var/tmp");
@@ -190,9 +194,10 @@ class Preparation {
     if (plan_.identity == launch::Identity::kSwitched && ::chown(name.c_str(), plan_.outside_uid, plan_.outside_gid) < 0) {
       return Error(Code::kInternal, "cannot give the temporary directory away").sys(errno, "chown");
     }
+    tmp_ = name;
+    if (policy_.filesystem.temp_dir) return {};
     std::erase_if(plan_.env, [](const std::string& entry) { return entry.starts_with("TMPDIR="); });
     plan_.env.push_back("TMPDIR=" + name);
-    tmp_ = name;
     return {};
   }
 

@@ -26,6 +26,7 @@
 #include "backend/native/sockets.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
+#include "backend/native/volume_targets.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
@@ -348,6 +349,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
                                        .outside_gid = plan.outside_gid});
   }
 
+  BELLJAR_CHECK(make_volume_targets(policy, place, place.workspace));
   Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
   plan.keyring_required = is_required(policy, launch::kKeyringClause);

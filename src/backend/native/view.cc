@@ -14,7 +14,7 @@ namespace belljar::backend {
 Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place) {
   ViewDraft draft(host, policy, place);
   const FsEntry* root = find_rule(draft.fs, "/");
-  draft.view().whole_root = root == nullptr || root->access != Access::kNone;
+  draft.view().whole_root = (root == nullptr || root->access != Access::kNone) && !needs_own_root(draft);
   plan_private(draft);
   BELLJAR_CHECK(plan_writable(draft));
   BELLJAR_CHECK(plan_readable(draft));

@@ -58,6 +58,23 @@ Result<void> keep_in_volume(ViewDraft& draft, const FsEntry& entry) {
   return {};
 }
 
+// Unless its own rule hides it.
+void show_hosts_root(ViewDraft& draft) {
+  const FsEntry* const root = find_rule(draft.fs, "/");
+  if (root != nullptr && root->access == Access::kNone) return;
+  for (const std::string& name : draft.host.names_in("/")) {
+    if (name == "." || name == "..") continue;
+    const std::string path = "/" + name;
+    if (mounted_under(path) && path != "/sys") continue;
+    if (const auto text = draft.host.link_text(path)) {
+      draft.view().root_links.emplace_back(path, *text);
+    } else if (!draft.is_private_dir(path) && !draft.bound(path)) {
+      draft.paths.readable.push_back(path);
+      draft.show(path, Access::kRead);
+    }
+  }
+}
+
 void show_through_private(ViewDraft& draft, const std::string& path) {
   if (!draft.is_private(path) || draft.is_private_dir(path) || draft.bound(path)) return;
   draft.show(path, Access::kRead);
@@ -83,6 +100,7 @@ void link_system_directories(ViewDraft& draft) {
 
 Result<void> plan_readable(ViewDraft& draft) {
   if (draft.view().whole_root) return {};
+  if (needs_own_root(draft)) show_hosts_root(draft);
   const auto show = [&](const std::string& path, const FsEntry* entry) -> Result<void> {
     const auto real = draft.host.canonical(path);
     if (!real) return {};

@@ -15,6 +15,9 @@ Result<void> plan_writable(ViewDraft& draft);
 
 // --- what can be seen: view_readonly.cc, view_volumes.cc
 
+// A volume is shown at a place in "/" that the host does not have: the root is one of the sandbox's own then, with all that the
+// host's has.
+bool needs_own_root(const ViewDraft& draft);
 // Restricted root: only what is named can be seen.
 Result<void> plan_readable(ViewDraft& draft);
 Result<void> plan_volumes(ViewDraft& draft);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -33,6 +34,29 @@ Error leads_around(const Volume& volume, std::string_view kept, const std::strin
       .next("name a directory beside it, or mount it at its own path");
 }
 
+// The nearest directory above that the host has.
+std::string nearest_above(const ViewDraft& draft, const std::string& path) {
+  std::string up = parent_of(path);
+  while (up != "/" && draft.kind_of(up) == PathKind::kAbsent) up = parent_of(up);
+  return up;
+}
+
+bool is_missing(const ViewDraft& draft, const Volume& volume) {
+  return draft.kind_of(volume.target) == PathKind::kAbsent && !is_under(volume.target, draft.place.workspace) &&
+         !draft.is_private(volume.target);
+}
+
+// In a mask of a directory that is read-only: a name that is there inside alone.
+void make_name(ViewDraft& draft, const Volume& volume) {
+  const std::string& home = draft.place.home;
+  std::string folder = nearest_above(draft, volume.target);
+  if (!draft.view().whole_root || folder == "/" || !draft.place.overlays || draft.writable(folder) || mounted_under(folder) ||
+      draft.kind_of(folder) != PathKind::kDirectory || draft.host.canonical(folder) != folder)
+    return;
+  if (!home.empty() && home != "/" && is_under(folder, home)) folder = home;
+  draft.view().masks[folder].ghosts.push_back(volume.target.substr(folder.size() + 1));
+}
+
 Result<void> check_target(const ViewDraft& draft, const Volume& volume, const std::string& source) {
   const std::string& target = volume.target;
   const auto refuse = [&](std::string_view why, std::string_view next = "name another target") {
@@ -58,6 +82,13 @@ Result<void> check_target(const ViewDraft& draft, const Volume& volume, const st
 
 }  // namespace
 
+bool needs_own_root(const ViewDraft& draft) {
+  return draft.policy.mode != Mode::kDangerFullAccess && draft.policy.mode != Mode::kExternalSandbox &&
+         std::ranges::any_of(draft.fs.volumes, [&](const Volume& volume) {
+           return is_missing(draft, volume) && nearest_above(draft, volume.target) == "/";
+         });
+}
+
 Result<void> plan_volumes(ViewDraft& draft) {
   for (const Volume& volume : draft.fs.volumes) {
     const auto source = draft.host.canonical(volume.source);
@@ -66,6 +97,7 @@ Result<void> plan_volumes(ViewDraft& draft) {
           .reason(format("it does not exist ({})", to_string(volume.origin)))
           .next("create it first");
     BELLJAR_CHECK(check_target(draft, volume, *source));
+    if (is_missing(draft, volume) && draft.kind_of(*source) == PathKind::kDirectory) make_name(draft, volume);
     draft.view().binds.push_back({.source = *source,
                                   .target = volume.target,
                                   .readonly = volume.readonly,

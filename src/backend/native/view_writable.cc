@@ -139,6 +139,21 @@ Result<void> add_entry(ViewDraft& draft, const FsEntry& entry) {
   return add_writable(draft, real);
 }
 
+// One of the sandbox's own where it is to go with it, and below a private directory where the host has none.
+Result<void> plan_temp_dir(ViewDraft& draft) {
+  constexpr std::string_view kKey = "filesystem.temp_dir";
+  const std::string& path = *draft.fs.temp_dir;
+  const bool below_private = private_anyway(draft, path);
+  if (!below_private && !draft.fs.clean_temp_dir) return add_writable(draft, BELLJAR_TRY(settle(draft, path, std::string(kKey))));
+  const std::string real = below_private ? path : BELLJAR_TRY(settle(draft, path, std::string(kKey)));
+  if (is_under(draft.place.workspace, real) || is_under(draft.place.home, real) || mounted_under(real))
+    return Error(Code::kInvalidArgument, format("cannot give the sandbox a {} of its own", quoted(path)))
+        .reason(format("{} lies in it ({}, filesystem.clean_temp_dir)", mounted_under(real) ? "what is the kernel's" : "the workspace or the home", kKey))
+        .next("name another directory");
+  if (!draft.is_private_dir(real)) draft.view().private_dirs.push_back({real, 0700, false});
+  return {};
+}
+
 }  // namespace
 
 void plan_private(ViewDraft& draft) {
@@ -163,7 +178,7 @@ Result<void> plan_writable(ViewDraft& draft) {
       BELLJAR_CHECK(add_writable(draft, draft.place.workspace));
   }
   if (draft.fs.tmp == Tmp::kShared) BELLJAR_CHECK(share_temp(draft));
-  if (draft.fs.temp_dir) BELLJAR_CHECK(add_writable(draft, BELLJAR_TRY(settle(draft, *draft.fs.temp_dir, "filesystem.temp_dir"))));
+  if (draft.fs.temp_dir) BELLJAR_CHECK(plan_temp_dir(draft));
   for (const FsEntry& entry : draft.fs.entries) {
     if (entry.glob || entry.access != Access::kWrite || private_anyway(draft, entry.path) || dropped_anyway(draft, entry) ||
         not_opened(draft, entry) || left_out(draft, entry))

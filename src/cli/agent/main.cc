@@ -203,7 +203,9 @@ Result<void> open_conversation(const AgentFlags& flags, Parts& parts) {
 
 Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
   Parts parts;
-  if (const auto mode = permission_mode_of("--mode", flags.box.permission); !mode) return mode.error();
+  if (!flags.box.permission.empty()) {
+    if (const auto mode = permission_mode_of("--mode", flags.box.permission); !mode) return mode.error();
+  }
   // First of all: the sandbox takes its environment from ours.
   parts.model = BELLJAR_TRY(make_model(flags));
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));

@@ -49,15 +49,14 @@ void add_container_options(const OptionParser& app, ContainerFlags& flags) {
       .group("Container");
 }
 
-Result<ContainerOptions> container_options(const ContainerFlags& flags) {
-  ContainerOptions options;
-  options.engine = flags.engine;
+Result<ContainerOptions> container_options(const ContainerFlags& flags, ContainerOptions options) {
+  if (!flags.engine.empty()) options.engine = flags.engine;
   if (flags.plain_tcp) options.plain_tcp = PlainTcp::kAnywhere;
   if (flags.shared_files) options.engine_files = EngineFiles::kShared;
   if (!flags.image.empty()) options.image = flags.image;
-  options.pull = BELLJAR_TRY(parse_pull(flags.pull));
+  if (!flags.pull.empty()) options.pull = BELLJAR_TRY(parse_pull(flags.pull));
   options.user = flags.user;
-  options.workspace_at = flags.workspace_at;
+  if (!flags.workspace_at.empty()) options.workspace_at = flags.workspace_at;
   if (!flags.network.empty()) options.network = flags.network;
   options.runtime = flags.runtime;
   options.capabilities = flags.cap_add;

@@ -11,6 +11,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "cli/command_line.h"
+#include "cli/container/environment.h"
 #include "cli/container/flags.h"
 #include "cli/container/probe.h"
 #include "cli/container/sandboxed.h"
@@ -49,7 +50,10 @@ int main(int argc, char** argv) {
                         .make = [&](const LoadedPolicy& loaded,
                                     belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
                           config.workspace = loaded.context.workspace;
-                          config.container = BELLJAR_TRY(container_options(flags));
+                          config.container = BELLJAR_TRY(container_options(flags, container_of_environment(loaded.effective)));
+                          // What the command line says comes before a file.
+                          if (!flags.image.empty()) config.policy.container.image.reset();
+                          if (!flags.pull.empty()) config.policy.container.pull.reset();
                           return belljar::make_sandbox(config);
                         },
                         .find_cwd =

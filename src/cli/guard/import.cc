@@ -20,19 +20,23 @@ struct ImportGiven {
   bool json = false;
 };
 
+constexpr std::string_view kOff =
+    "the settings have no sandbox, since `enabled` is not true in them: with this policy commands run with all rights of their "
+    "user";
+
 std::string as_json(const guard::Imported& imported) {
   std::string fields;
   for (const guard::Field& field : imported.fields)
     fields += format(R"({}{{"field":{},"fate":"{}","detail":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
                      guard::to_string(field.fate), policy::json_text(field.detail));
   return format(R"({{"dialect":"{}","policy":{},"permission":{},"fields":[{}]}})", guard::to_string(imported.dialect),
-                policy::json_text(imported.policy),
+                policy::json_text(guard::to_policy_file(imported)),
                 policy::json_text(imported.has_permission ? guard::to_toml(imported.permission) : ""), fields) +
          "\n";
 }
 
 // What is not in the printed part is said on stderr.
-void tell(const ImportGiven& given, const guard::Imported& imported) {
+void tell(const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields) {
     if (field.fate == guard::Field::Fate::kRefused) print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
     else if (field.fate == guard::Field::Fate::kNotNeeded)
@@ -40,8 +44,7 @@ void tell(const ImportGiven& given, const guard::Imported& imported) {
     else if (field.fate == guard::Field::Fate::kOther)
       print_note(format("not imported: `{}` {}", escaped(field.name), field.detail));
   }
-  if (given.part == "policy" && imported.has_permission)
-    print_note("some fields concern asking: --part permission prints them, for a rules file of yours");
+  if (imported.is_off) print_note(format("warning: {}", kOff));
 }
 
 int import_file(const ImportGiven& given) {
@@ -50,9 +53,10 @@ int import_file(const ImportGiven& given) {
   auto imported = guard::import_settings(*text, given.file, given.without);
   if (!imported) return print_error(imported.error());
   if (given.json) return print_out(as_json(*imported));
-  tell(given, *imported);
+  tell(*imported);
   const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
-  return print_out(head + (given.part == "permission" ? guard::to_toml(imported->permission) : imported->policy));
+  const std::string off = imported->is_off ? format("# {}.\n", kOff) : "";
+  return print_out(head + off + (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
 }
 
 }  // namespace
@@ -66,7 +70,7 @@ void add_policy_import(const OptionParser& app, int& exit_code) {
                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
                            "policy. A field that cannot be honoured is refused by name");
   command.add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields").required();
-  command.add_option("--part", given->part, "policy (default) or permission: what to print").one_of({"policy", "permission"});
+  command.add_option("--part", given->part, "policy (default): all of it as one file for --policy; permission: the table of a rules file").one_of({"policy", "permission"});
   command.add_option("--without", given->without, "A refused field to give up").repeatable().type_name("FIELD");
   command.add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
   command.callback([given, &exit_code] { exit_code = import_file(*given); });

@@ -29,6 +29,7 @@
 #include "cli/agents_txns.h"
 #include "cli/audited.h"
 #include "cli/command_line.h"
+#include "cli/container/environment.h"
 #include "cli/errors.h"
 #include "cli/guard/rules_files.h"
 #include "cli/load.h"
@@ -89,11 +90,18 @@ Result<guard::RuleSet> load_rules(const McpFlags& flags, const Commands& command
   return set;
 }
 
-Result<guard::PermissionSettings> permission_of(const McpFlags& flags, const guard::RuleSet& rules, bool confined) {
-  guard::PermissionSettings settings = rules.permission.value_or(mcp::default_permission());
+// An option comes before the policy, and that before a rules file, key by key.
+Result<guard::PermissionSettings> permission_of(const McpFlags& flags, const Asking& asked, const guard::RuleSet& rules,
+                                                bool confined) {
+  const auto allows = [](guard::PermissionMode mode) { return mode != guard::PermissionMode::kDefault; };
+  guard::PermissionSettings settings = rules.permission.value_or(flags.usual);
+  if (asked.mode) settings.mode = BELLJAR_TRY(permission_mode_of("permission.mode", *asked.mode));
+  if (asked.mode && !rules.permission) settings.auto_allow_bash_if_sandboxed = allows(settings.mode);
+  if (asked.auto_allow_bash_if_sandboxed) settings.auto_allow_bash_if_sandboxed = *asked.auto_allow_bash_if_sandboxed;
+  if (asked.ask_for_reads) settings.ask_for_reads = *asked.ask_for_reads;
   if (!flags.permission.empty()) {
     settings.mode = BELLJAR_TRY(permission_mode_of("--permission", flags.permission));
-    if (!rules.permission) settings.auto_allow_bash_if_sandboxed = settings.mode != guard::PermissionMode::kDefault;
+    if (!rules.permission && !asked.auto_allow_bash_if_sandboxed) settings.auto_allow_bash_if_sandboxed = allows(settings.mode);
   }
   if (settings.sandbox != guard::SandboxState::kOn && confined)
     return Error(Code::kInvalidArgument, "permission.sandbox says that there is no sandbox")
@@ -156,7 +164,8 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(plan.config.policy.commands, {});
   plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.origins, plan.config.workspace));
-  plan.settings = BELLJAR_TRY(permission_of(flags, plan.rules, plan.confined));
+  plan.config.container = container_of_environment(plan.loaded.effective);
+  plan.settings = BELLJAR_TRY(permission_of(flags, std::exchange(plan.config.policy.permission, {}), plan.rules, plan.confined));
   return plan;
 }
 

@@ -16,13 +16,15 @@
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
 #include "mcp/boxes.h"
+#include "mcp/judge.h"
 
 namespace belljar::cli {
 
 struct McpFlags {
   PolicyFlags policy;
   std::vector<std::string> rules;  // --rules
-  std::string permission;          // --permission; empty: by the rules
+  std::string permission;          // --permission; empty: by the policy and the rules
+  guard::PermissionSettings usual = mcp::default_permission();  // where nobody says anything
   std::string texts = "belljar";   // --texts
   DefenceFlags defence;
   HttpFlags http;
