@@ -78,8 +78,7 @@ constexpr Meaning kSandboxSettings[] = {
     {"autoAllowBashIfSandboxed", How::kPermission, "auto_allow_bash_if_sandboxed"},
     {"excludedCommands", How::kOnlyFalse, kNothingOutside},
     {"allowUnsandboxedCommands", How::kOnlyFalse, kNothingOutside},
-    {"failIfUnavailable", How::kOnlyTrue,
-     "what a policy asks and this machine cannot hold is always an error"},
+    {"failIfUnavailable", How::kOnlyTrue, "what a policy asks and this machine cannot hold is always an error"},
     {"enableWeakerNestedSandbox", How::kFlag, "enable_weaker_nested_sandbox"},
     {"ignoreViolations.file", How::kTexts, "ignore_violations.file"},
     {"ignoreViolations.network", How::kTexts, "ignore_violations.network"},
@@ -742,8 +741,9 @@ Result<Imported> import_settings(std::string_view text, std::string_view file, c
   }
   if (sandbox == nullptr && find(root, "enabled") == nullptr)
     return Error(Code::kInvalidArgument, format("{} does not say whether there is a sandbox", quoted(file)))
-        .reason("Blade and Claude have none unless `enabled` is true; srt has one always, and its settings hold `network` and "
-                "`filesystem.denyRead`")
+        .reason(
+            "Blade and Claude have none unless `enabled` is true; srt has one always, and its settings hold `network` and "
+            "`filesystem.denyRead`")
         .next("write \"enabled\": true or false into it");
   Importer importer(source, Dialect::kSandboxSettings);
   if (sandbox != nullptr) {

@@ -116,7 +116,8 @@ Result<FromEnvironment> backend_of_environment(const std::function<std::string(c
       {"development", "local"}, {"test", "mock"}, {"production", "native"}};
   FromEnvironment said;
   if (const std::string stage = value("BELLJAR_ENV"); !stage.empty()) {
-    const auto* const known = std::ranges::find(kStages, std::string_view(stage), &std::pair<std::string_view, std::string_view>::first);
+    const auto* const known =
+        std::ranges::find(kStages, std::string_view(stage), &std::pair<std::string_view, std::string_view>::first);
     if (known == std::end(kStages))
       return Error(Code::kInvalidArgument, format("BELLJAR_ENV is {}", quoted(stage))).next("use development, test or production");
     said = {std::string(known->second), "BELLJAR_ENV"};

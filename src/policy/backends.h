@@ -38,7 +38,8 @@ Result<std::vector<std::string>> backend_order(std::string_view backend, std::sp
 Result<void> check_backend_keys(const Policy& policy, std::span<const std::string> order);
 
 // What the environment says of the backend, as document 003 has it: SANDBOX_COMMANDS=true is container, BELLJAR_ENV development,
-// test or production is local, mock or native; of the later ones the last outweighs: BELLJAR_ENV, SANDBOX_COMMANDS, BELLJAR_BACKEND.
+// test or production is local, mock or native; of the later ones the last outweighs: BELLJAR_ENV, SANDBOX_COMMANDS,
+// BELLJAR_BACKEND.
 struct FromEnvironment {
   std::string backend, variable;  // both empty: nothing is said
   bool own_containers = false;    // SANDBOX_COMMANDS: each command has one

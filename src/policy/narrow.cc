@@ -57,7 +57,8 @@ constexpr std::string_view kWhere =
     "say it in your own policy file or on the command line; a file that the command can write must not open anything";
 
 constexpr std::string_view kElsewhere =
-    "commands can write to files in the workspace: move it to ~/.config/belljar, which they cannot, and name it there with --policy";
+    "commands can write to files in the workspace: move it to ~/.config/belljar, which they cannot, and name it there with "
+    "--policy";
 
 Error widens(const Setting& setting, const std::string& wanted, const std::string& in_force) {
   // It was named on the command line, and lies where commands write all the same.

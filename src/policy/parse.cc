@@ -70,11 +70,14 @@ class Reader {
   Result<void> check_what_stays(const Node& root) const {
     constexpr std::string_view kRestore = "restore_on_start", kVolume = "persistent_volume", kClean = "auto_clean_temp";
     const auto find = [&](std::string_view name) { return std::ranges::find(root.members, name, &Member::key); };
-    const auto given = [&](const Key* key) { return std::ranges::find(layer_.settings, key, &Setting::key) != layer_.settings.end(); };
+    const auto given = [&](const Key* key) {
+      return std::ranges::find(layer_.settings, key, &Setting::key) != layer_.settings.end();
+    };
     const auto clean = find(kClean);
     const bool stays = clean != root.members.end() && clean->value.kind == Node::Kind::kBool && !clean->value.flag;
     if (stays && !given(find_key("filesystem.temp_dir")))
-      return Error(not_offered({kClean, "", Alias::How::kRefused, "the private temporary directories always end with the sandbox"}, *clean))
+      return Error(not_offered({kClean, "", Alias::How::kRefused, "the private temporary directories always end with the sandbox"},
+                               *clean))
           .next("take the key out, or name temp_dir");
     const auto restore = find(kRestore);
     if (restore == root.members.end() || find(kVolume) != root.members.end()) return {};

@@ -51,12 +51,12 @@ enum class Narrow {
 };
 
 // Where the value lives.
-using Field =
-    std::variant<bool*, std::optional<bool>*, double*, std::optional<double>*, std::optional<std::uint64_t>*, Bytes*,
-                 std::optional<Bytes>*, std::chrono::milliseconds*, std::optional<std::chrono::milliseconds>*, std::string*,
-                 std::optional<std::string>*, std::vector<std::string>*, std::vector<PortPair>*,
-                 std::map<std::string, std::string>*, std::vector<Volume>*, std::vector<FsEntry>*, Mode*, Protect*, Secrets*, Tmp*,
-                 Caches*, std::optional<Siblings>*, Inherit*, NetMode*, NetMethods*, OutputAction*, Isolation*, std::optional<PullPolicy>*>;
+using Field = std::variant<bool*, std::optional<bool>*, double*, std::optional<double>*, std::optional<std::uint64_t>*, Bytes*,
+                           std::optional<Bytes>*, std::chrono::milliseconds*, std::optional<std::chrono::milliseconds>*,
+                           std::string*, std::optional<std::string>*, std::vector<std::string>*, std::vector<PortPair>*,
+                           std::map<std::string, std::string>*, std::vector<Volume>*, std::vector<FsEntry>*, Mode*, Protect*,
+                           Secrets*, Tmp*, Caches*, std::optional<Siblings>*, Inherit*, NetMode*, NetMethods*, OutputAction*,
+                           Isolation*, std::optional<PullPolicy>*>;
 
 struct Key {
   std::string_view name;    // dotted: "limits.memory"

@@ -159,7 +159,8 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   const Installed installed = BELLJAR_TRY(install_inside(default_state_dir() + "/container"));
   ContainerOptions options = options_;
   options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
-  BELLJAR_CHECK(backend::make_volume_targets(policy, place, options_.workspace_at.empty() ? place.workspace : options_.workspace_at));
+  BELLJAR_CHECK(
+      backend::make_volume_targets(policy, place, options_.workspace_at.empty() ? place.workspace : options_.workspace_at));
   Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
   BELLJAR_CHECK(close_doors(host, planned.spec.binds, doors_of(engine.address(), by_name(embedded_.caller_env))));
   fit_engine(planned.spec, facts.processors, facts.maps_ids);

@@ -1,5 +1,6 @@
 // `belljar run --backend container` with a real engine.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -186,6 +187,48 @@ TEST_F(RunInContainer, NothingOutlivesAnEngineThatIsKilled) {
   engine_->stop(9);
   EXPECT_EQ(front.wait().exit_code, 137);
   EXPECT_TRUE(stops_ticking());
+}
+
+// As document 003 writes them.
+TEST_F(RunInContainer, TheKeysOfTheDocumentsMeanIt) {
+  const test::TempDir place;
+  const std::string image = "use_docker = true\nimage_pull_policy = \"Never\"\nimage = \"" + test::Engine::image() + "\"\n";
+  const std::string policy =
+      place.write("p.toml", image + "memory = \"512m\"\ncpu = \"1.0\"\ntemp_dir = \"/tmp/agent\"\nauto_clean_temp = true\n");
+  const auto outcome = run({"--policy", policy, "-c", "test -e /.belljar/inside && touch $TMPDIR/x && echo $TMPDIR"});
+  EXPECT_EQ(outcome.out, "/tmp/agent\n") << outcome;
+  const std::string absent =
+      place.write("q.toml", "use_docker = true\nimage_pull_policy = \"Never\"\nimage = \"no-such-image:1\"\n");
+  EXPECT_NE(run({"--policy", absent, "--", "true"}).err.find("no-such-image:1"), std::string::npos)
+      << "the file's image is the one";
+  EXPECT_EQ(run(with_image({"--policy", absent, "-c", "echo ran"})).out, "ran\n") << "an option comes before the file";
+  const test::RunOptions mcp{
+      .input =
+          R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}})"
+          "\n"
+          R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"runCommand","arguments":{"command":"ls /.belljar/inside; pwd"}}})"
+          "\n",
+      .env = {{"DOCKER_HOST", engine_->address()}}};
+  const auto served =
+      test::belljar({"mcp", "--workspace", work_.path(), "--texts", "document-001", "--policy", place.write("i.toml", image)}, mcp);
+  EXPECT_NE(served.out.find("/.belljar/inside"), std::string::npos) << served;
+  EXPECT_NE(served.out.find(work_.path()), std::string::npos) << served;
+}
+
+// SANDBOX_COMMANDS=true: a container, the workspace at /workspace, and what a policy shows below it.
+TEST_F(RunInContainer, TheVariableShowsTheWorkspaceWhereTheDocumentHasIt) {
+  const test::TempDir place, data(test::is_root() ? "/var/lib" : "");
+  data.write("f", "of the volume\n");
+  data.give_to(test::user_uid(), test::user_gid());
+  const std::string policy =
+      place.write("p.toml", "volumes = [{ source = \"" + data.path() + "\", target = \"/workspace/data\", readonly = false }]\n");
+  const auto outcome = run({"--pull", "never", "--policy", policy, "-c", "pwd; cat data/f; id -u; touch beside"},
+                           {.env = {{"SANDBOX_COMMANDS", "true"}, {"BELLJAR_IMAGE", test::Engine::image()}}});
+  EXPECT_EQ(outcome.out, "/workspace\nof the volume\n" + std::to_string(test::user_uid()) + "\n") << outcome;
+  EXPECT_TRUE(test::exists(work_ / "beside"));
+  struct stat made{};
+  EXPECT_EQ(::stat((work_ / "data").c_str(), &made), 0);
+  EXPECT_EQ(made.st_uid, test::user_uid()) << "not one of root's, as an engine would leave it";
 }
 
 // Named first, and what it is fallen back to.

@@ -27,11 +27,10 @@ constexpr const char* kNoEngine = "unix:///nonexistent/sock";
 class DocumentKeys : public Run {
  protected:
   std::string policy(const std::string& text) const { return place_.write("p.toml", text); }
-  Outcome with(const std::string& text, const std::string& shell) const {
-    return run_in({"--policy", policy(text), "-c", shell});
-  }
+  Outcome with(const std::string& text, const std::string& shell) const { return run_in({"--policy", policy(text), "-c", shell}); }
   // What each program says to `words` that it does not start with.
-  std::vector<Outcome> everywhere(const std::vector<std::string>& words, const std::map<std::string, std::string>& variables = {}) const {
+  std::vector<Outcome> everywhere(const std::vector<std::string>& words,
+                                  const std::map<std::string, std::string>& variables = {}) const {
     std::map<std::string, std::string> env = variables;
     env.insert({{"HOME", home_.path()}, {"DOCKER_HOST", kNoEngine}});
     std::vector<Outcome> all;
@@ -42,7 +41,9 @@ class DocumentKeys : public Run {
     };
     ask({"run"}, {"--", "true"}, "");
     ask({"create"}, {}, "");
-    ask({"mcp", "--workspace", workspace_.path()}, {}, std::string(kBegin) + R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":{"command":"true"}}})" + "\n");
+    ask({"mcp", "--workspace", workspace_.path()}, {},
+        std::string(kBegin) +
+            R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":{"command":"true"}}})" + "\n");
     ask({"agent", "--provider", "scripted", "--script", place_.write("script.json", R"([{"text": "done"}])")}, {"go"}, "");
     return all;
   }
@@ -69,7 +70,8 @@ TEST_F(DocumentKeys, AContainerIsMeantByDockerByAnImageAndByTheVariable) {
   const std::string docker = "use_docker = true\nimage = \"golang:1.21\"\nmemory = \"512m\"\ncpu = \"1.0\"\n";
   const auto check = [](const std::vector<Outcome>& all) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::string_view says = i == 1 ? "a sandbox of backend `container` cannot be kept" : "cannot reach the container engine";
+      const std::string_view says =
+          i == 1 ? "a sandbox of backend `container` cannot be kept" : "cannot reach the container engine";
       EXPECT_TRUE(has(all[i].err + all[i].out, says)) << i << all[i];
     }
   };
@@ -113,8 +115,8 @@ TEST_F(DocumentKeys, WhatIsCleanedLeavesNothingInTheTemporaryDirectory) {
 }
 
 TEST_F(DocumentKeys, ATemporaryDirectoryBelowThePrivateOneIsMade) {
-  const Outcome outcome = with("temp_dir = \"/tmp/agent-of-the-document\"\nauto_clean_temp = true\n",
-                               "echo $TMPDIR; touch $TMPDIR/x && ls $TMPDIR");
+  const Outcome outcome =
+      with("temp_dir = \"/tmp/agent-of-the-document\"\nauto_clean_temp = true\n", "echo $TMPDIR; touch $TMPDIR/x && ls $TMPDIR");
   EXPECT_EQ(outcome.out, "/tmp/agent-of-the-document\nx\n") << outcome;
   EXPECT_FALSE(exists("/tmp/agent-of-the-document"));
   EXPECT_TRUE(has(with("temp_dir = \"/srv/not/there\"\n", "true").err, "it does not exist"));
@@ -160,7 +162,8 @@ TEST_F(DocumentKeys, ARootWithOneMoreNameShowsAndHidesTheSame) {
   };
   const auto [names, more] = both("ls / | grep -v workspace-of-the-document");
   EXPECT_EQ(names.out, more.out);
-  for (const char* shell : {"cat ~/.ssh/id_rsa", "touch /x", "touch /etc/x", "touch /usr/x", "cat /etc/shadow", "ls /proc/1/root/", "echo x >/sys/x"}) {
+  for (const char* shell :
+       {"cat ~/.ssh/id_rsa", "touch /x", "touch /etc/x", "touch /usr/x", "cat /etc/shadow", "ls /proc/1/root/", "echo x >/sys/x"}) {
     const auto [bare, own] = both(shell);
     EXPECT_EQ(bare.exit_code, own.exit_code) << shell << bare << own;
     EXPECT_NE(own.exit_code, 0) << shell << own;
@@ -176,7 +179,8 @@ TEST_F(DocumentKeys, APolicyInTheWorkspaceIsCheckedAsItIsTaken) {
   const Outcome taken = belljar({"run", "--policy", "p.toml", "--", "true"}, here);
   for (const Outcome& outcome : {checked, taken}) {
     EXPECT_EQ(outcome.exit_code, 125) << outcome;
-    EXPECT_TRUE(has(outcome.err, "policy p.toml:2: a policy in the workspace may not widen `filesystem.writable_roots`")) << outcome;
+    EXPECT_TRUE(has(outcome.err, "policy p.toml:2: a policy in the workspace may not widen `filesystem.writable_roots`"))
+        << outcome;
     EXPECT_TRUE(has(outcome.err, "move it to ~/.config/belljar")) << outcome;
   }
   home_.write(".config/belljar/p.toml", "[filesystem]\nwritable_roots = [\"/srv\"]\n");
@@ -195,12 +199,12 @@ TEST_F(DocumentKeys, WhatIsImportedIsAskedByMcpAndAgent) {
       R"([{"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "y"}}]}, {"text": "tried"}])";
   const std::string call =
       std::string(kBegin) +
-      R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"y","content":"y"}}})" + "\n";
+      R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"y","content":"y"}}})" +
+      "\n";
   const RunOptions here{.input = call, .cwd = workspace_.path(), .env = {{"HOME", home_.path()}}};
   for (const auto& [mode, may_write] : {std::pair<std::string, bool>{"plan", false}, {"autoEdit", true}}) {
     const Outcome imported = belljar(
-        {"policy", "import",
-         place_.write("settings.json", R"({"sandbox": {"enabled": true}, "permissionMode": ")" + mode + "\"}")},
+        {"policy", "import", place_.write("settings.json", R"({"sandbox": {"enabled": true}, "permissionMode": ")" + mode + "\"}")},
         here);
     ASSERT_EQ(imported.exit_code, 0) << imported;
     const std::string file = policy(imported.out);

@@ -47,7 +47,8 @@ TEST(Import, ScenariosOfTheDocument) {
 // Blade and Claude run commands as they are unless `enabled` is true.
 TEST(Import, WithoutEnabledThereIsNoSandbox) {
   for (const char* text :
-       {R"({"sandbox": {}})", R"({"enabled": false})", R"({"sandbox": {"enabled": false, "network": {"allowedDomains": ["a.example"]}}})",
+       {R"({"sandbox": {}})", R"({"enabled": false})",
+        R"({"sandbox": {"enabled": false, "network": {"allowedDomains": ["a.example"]}}})",
         R"({"sandbox": {"autoAllowBashIfSandboxed": true, "excludedCommands": ["docker"], "allowUnsandboxedCommands": true}})",
         R"x({"sandbox": {}, "permissions": {"deny": ["Read(./.env)"]}})x"}) {
     const auto off = import_settings(text, "settings.json", {});
@@ -72,8 +73,10 @@ TEST(Import, WithoutEnabledThereIsNoSandbox) {
 }
 
 TEST(Import, OneFileHoldsThePolicyAndWhatIsAsked) {
-  const auto imported = import_settings(R"({"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": true, "network": {"allowLocalBinding": true}},
-    "permissionMode": "autoEdit"})", "settings.json", {});
+  const auto imported =
+      import_settings(R"({"sandbox": {"enabled": true, "autoAllowBashIfSandboxed": true, "network": {"allowLocalBinding": true}},
+    "permissionMode": "autoEdit"})",
+                      "settings.json", {});
   ASSERT_TRUE(imported) << imported.error().line();
   EXPECT_EQ(to_policy_file(*imported),
             "\n[network]\nallow_local_binding = true\n\n[permission]\nmode = \"auto-edit\"\nauto_allow_bash_if_sandboxed = true\n"
@@ -91,7 +94,8 @@ TEST(Import, TheModeOfASettingsFileIsTaken) {
             (PermissionSettings{.mode = PermissionMode::kYolo, .sandbox = SandboxState::kOff}));
   EXPECT_EQ(policy_of(R"({"sandbox": {"enabled": true}, "permissionMode": "Yolo"})"), "`permissionMode`: there is no mode `Yolo`");
   // What switches asking off in Claude's settings does not here.
-  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}})"), PermissionMode::kDefault);
+  EXPECT_EQ(mode_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}})"),
+            PermissionMode::kDefault);
 }
 
 TEST(Import, ClaudesKeyTakesClaudesModesOnly) {
@@ -103,17 +107,20 @@ TEST(Import, ClaudesKeyTakesClaudesModesOnly) {
     ASSERT_EQ(imported->fields.size(), 2U);
     EXPECT_EQ(imported->fields[0].fate, Field::Fate::kOther) << word;
   }
-  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan) << "the twin";
+  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan)
+      << "the twin";
 }
 
 TEST(Import, TwoModesThatDifferAreRefusedBoth) {
-  constexpr std::string_view kBoth = R"({"sandbox": {"enabled": true}, "permissionMode": "yolo", "permissions": {"defaultMode": "plan"}})";
+  constexpr std::string_view kBoth =
+      R"({"sandbox": {"enabled": true}, "permissionMode": "yolo", "permissions": {"defaultMode": "plan"}})";
   EXPECT_EQ(policy_of(kBoth),
             "`permissionMode`: says another mode than `permissions.defaultMode`; "
             "`permissions.defaultMode`: says another mode than `permissionMode`");
-  EXPECT_NE(policy_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}, "permissionMode": "plan"})")
-                .find("`permissionMode`: says another mode"),
-            std::string::npos);
+  EXPECT_NE(
+      policy_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "bypassPermissions"}, "permissionMode": "plan"})")
+          .find("`permissionMode`: says another mode"),
+      std::string::npos);
   const auto mode_without = [&](const std::vector<std::string>& names) {
     const auto imported = import_settings(kBoth, "settings.json", names);
     EXPECT_TRUE(imported) << imported.error().line();
@@ -122,7 +129,9 @@ TEST(Import, TwoModesThatDifferAreRefusedBoth) {
   EXPECT_EQ(mode_without({"permissionMode"}), PermissionMode::kPlan) << "giving one up leaves the other";
   EXPECT_EQ(mode_without({"permissions.defaultMode"}), PermissionMode::kYolo);
   EXPECT_EQ(mode_without({"permissionMode", "permissions.defaultMode"}), PermissionMode::kDefault);
-  EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissionMode": "autoEdit", "permissions": {"defaultMode": "acceptEdits"}})").mode,
+  EXPECT_EQ(permission_of(
+                R"({"sandbox": {"enabled": true}, "permissionMode": "autoEdit", "permissions": {"defaultMode": "acceptEdits"}})")
+                .mode,
             PermissionMode::kAutoEdit)
       << "the twin: two words for one mode";
 }
@@ -144,17 +153,16 @@ TEST(Import, AProxyPortIsAnotherProxyBehindOurs) {
 }
 
 TEST(Import, EveryFieldThatIsNotHonouredIsRefusedByName) {
-  for (const auto& [text, field] :
-       {std::pair{R"({"enabled": true, "network": {"tlsTerminate": true}})", "`network.tlsTerminate`"},
-        {R"({"enabled": true, "autoAllowBash": true})", "`autoAllowBash`"},
-        {R"({"enabled": true, "network": {"allowedDomain": []}})", "`network.allowedDomain`"},
-        {R"({"enabled": true, "excludedCommands": ["docker"]})", "`excludedCommands`"},
-        {R"({"enabled": true, "allowUnsandboxedCommands": true})", "`allowUnsandboxedCommands`"},
-        {R"({"enabled": true, "failIfUnavailable": false})", "`failIfUnavailable`"},
-        {R"({"enabled": true, "credentials": {"files": [1]}})", "`credentials`"}})
+  for (const auto& [text, field] : {std::pair{R"({"enabled": true, "network": {"tlsTerminate": true}})", "`network.tlsTerminate`"},
+                                    {R"({"enabled": true, "autoAllowBash": true})", "`autoAllowBash`"},
+                                    {R"({"enabled": true, "network": {"allowedDomain": []}})", "`network.allowedDomain`"},
+                                    {R"({"enabled": true, "excludedCommands": ["docker"]})", "`excludedCommands`"},
+                                    {R"({"enabled": true, "allowUnsandboxedCommands": true})", "`allowUnsandboxedCommands`"},
+                                    {R"({"enabled": true, "failIfUnavailable": false})", "`failIfUnavailable`"},
+                                    {R"({"enabled": true, "credentials": {"files": [1]}})", "`credentials`"}})
     EXPECT_NE(policy_of(text).find(field), std::string::npos) << text << policy_of(text);
-  auto given_up =
-      import_settings(R"({"enabled": true, "network": {"tlsTerminate": true, "allowLocalBinding": false}})", "s.json", {"network.tlsTerminate"});
+  auto given_up = import_settings(R"({"enabled": true, "network": {"tlsTerminate": true, "allowLocalBinding": false}})", "s.json",
+                                  {"network.tlsTerminate"});
   ASSERT_TRUE(given_up);
   EXPECT_EQ(given_up->policy, "\n[network]\nallow_local_binding = false\n");
 }
@@ -229,11 +237,12 @@ TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
 }
 
 TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
-  EXPECT_EQ(policy_of(
-                R"j({"sandbox": {"enabled": true, "filesystem": {"denyRead": ["/k"]}}, "permissions": {"allow": ["Read(./x)"], "deny":
+  EXPECT_EQ(
+      policy_of(
+          R"j({"sandbox": {"enabled": true, "filesystem": {"denyRead": ["/k"]}}, "permissions": {"allow": ["Read(./x)"], "deny":
     ["Read(./.env)", "Read(secrets/**)", "Read(.npmrc)", "Read(~/.aws/*)", "Read(//etc/shadow)", "Edit(./Makefile)", "Bash(curl:*)"]}})j"),
-            "\n[filesystem]\nblocked_paths = [\".env\", \"secrets\", \"**/.npmrc\", \"~/.aws/*\", \"/etc/shadow\", \"/k\"]\n"
-            "readonly_paths = [\"Makefile\"]\n");
+      "\n[filesystem]\nblocked_paths = [\".env\", \"secrets\", \"**/.npmrc\", \"~/.aws/*\", \"/etc/shadow\", \"/k\"]\n"
+      "readonly_paths = [\"Makefile\"]\n");
   const auto fields = fields_of(R"j({"sandbox": {"enabled": true}, "permissions": {"deny": ["Bash(curl:*)"], "allow": []}})j");
   ASSERT_EQ(fields.size(), 3U);
   EXPECT_EQ(fields[0], (Field{"permissions.deny Bash(curl:*)", Field::Fate::kOther, "keeps no path from a command"}));

@@ -91,9 +91,8 @@ TEST(Parse, CaretCountsCharactersAndPrintedEscapes) {
 }
 
 TEST(Parse, WrongTypesSayWhatWasExpected) {
-  EXPECT_EQ(
-      refusal("[limits]\npids = \"many\"\n"),
-      "p.toml:2:8: `many` is not a whole number such as 256\n  2 | pids = \"many\"\n    |        ^\n\n");
+  EXPECT_EQ(refusal("[limits]\npids = \"many\"\n"),
+            "p.toml:2:8: `many` is not a whole number such as 256\n  2 | pids = \"many\"\n    |        ^\n\n");
   EXPECT_EQ(what("mode = 3\n"), "p.toml:1:8: `mode` is the number 3");
   EXPECT_EQ(what("[network]\nallow_all_unix_sockets = \"yes\"\n"), "p.toml:2:26: `network.allow_all_unix_sockets` is text `yes`");
   EXPECT_EQ(what("limits = 1\n"), "p.toml:1:10: `limits` is the number 1");
@@ -337,18 +336,21 @@ TEST(Parse, NumbersMayStandInQuotes) {
 TEST(Parse, WhatIsToStayIsOneMoreWritableRoot) {
   EXPECT_EQ(settings("persistent_volume = \"/s\"\nwritable_roots = [\"/a\"]\n"), "filesystem.writable_roots = [\"/s\", \"/a\"]\n");
   EXPECT_EQ(settings("writable_roots = [\"/a\"]\npersistent_volume = \"/s\"\n"), "filesystem.writable_roots = [\"/a\", \"/s\"]\n");
-  EXPECT_EQ(what("persistent_volume = \"/s\"\nwritable_roots = []\n"), "p.toml:2:1: key `filesystem.writable_roots` is given twice");
+  EXPECT_EQ(what("persistent_volume = \"/s\"\nwritable_roots = []\n"),
+            "p.toml:2:1: key `filesystem.writable_roots` is given twice");
   EXPECT_EQ(what("writable_roots = [\"/a\"]\npersistent_volume = \"/s\"\n[filesystem]\nwritable_roots = [\"/b\"]\n"),
             "p.toml:4:1: key `filesystem.writable_roots` is given twice");
   EXPECT_EQ(what("restore_on_start = true\n"), "p.toml:1:1: key `restore_on_start` restores nothing");
-  EXPECT_EQ(what("restore_on_start = false\npersistent_volume = \"/s\"\n"), "p.toml:1:1: key `restore_on_start` is known and not offered");
+  EXPECT_EQ(what("restore_on_start = false\npersistent_volume = \"/s\"\n"),
+            "p.toml:1:1: key `restore_on_start` is known and not offered");
 }
 
 TEST(Parse, WhatAlwaysEndsMayBeSaidTwiceAndNotOtherwise) {
   EXPECT_EQ(settings("auto_clean_temp = true\nauto_clean = true\nclean_on_stop = true\n"), "filesystem.clean_temp_dir = true\n");
   EXPECT_EQ(what("auto_clean_temp = false\nauto_clean = true\n"), "p.toml:2:1: key `auto_clean` says the opposite of line 1");
   EXPECT_EQ(what("auto_clean_temp = false\n"), "p.toml:1:1: key `auto_clean_temp` is known and not offered");
-  EXPECT_EQ(settings("auto_clean_temp = false\ntemp_dir = \"/t\"\n"), "filesystem.clean_temp_dir = false\nfilesystem.temp_dir = \"/t\"\n");
+  EXPECT_EQ(settings("auto_clean_temp = false\ntemp_dir = \"/t\"\n"),
+            "filesystem.clean_temp_dir = false\nfilesystem.temp_dir = \"/t\"\n");
 }
 
 TEST(Parse, SizesInMegabytesOnlyUnderTheirOldNames) {

@@ -96,8 +96,10 @@ void report_files(const Policy& policy, const ContainerOptions& options, const P
   full(report, "filesystem.root", format("the image {}; nothing else of this machine is there", escaped(options.image)),
        options.root == ContainerRoot::kReadOnly ? "mount namespace, read-only root"
                                                 : "mount namespace; writes go with the container");
+  // The workspace may have another name inside, and of a volume the plan knows the name that it has there.
   const bool bound = std::ranges::all_of(paths.writable, [&](const std::string& path) {
-    return std::ranges::any_of(spec.binds, [&](const Bind& bind) { return bind.source == path && !bind.readonly; });
+    return std::ranges::any_of(spec.binds,
+                               [&](const Bind& bind) { return (bind.source == path || bind.target == path) && !bind.readonly; });
   });
   if (!paths.writable.empty())
     held(report, bound, "filesystem.write", format("write below {} only", list(paths.writable)), "bind mounts");

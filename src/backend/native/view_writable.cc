@@ -148,7 +148,8 @@ Result<void> plan_temp_dir(ViewDraft& draft) {
   const std::string real = below_private ? path : BELLJAR_TRY(settle(draft, path, std::string(kKey)));
   if (is_under(draft.place.workspace, real) || is_under(draft.place.home, real) || mounted_under(real))
     return Error(Code::kInvalidArgument, format("cannot give the sandbox a {} of its own", quoted(path)))
-        .reason(format("{} lies in it ({}, filesystem.clean_temp_dir)", mounted_under(real) ? "what is the kernel's" : "the workspace or the home", kKey))
+        .reason(format("{} lies in it ({}, filesystem.clean_temp_dir)",
+                       mounted_under(real) ? "what is the kernel's" : "the workspace or the home", kKey))
         .next("name another directory");
   if (!draft.is_private_dir(real)) draft.view().private_dirs.push_back({real, 0700, false});
   return {};

@@ -51,7 +51,8 @@ void add_agent_options(const OptionParser& command, AgentFlags& flags) {
        "The variable that holds the key. Default: ANTHROPIC_API_KEY or OPENAI_API_KEY. It is taken out of the environment");
   text("--script", flags.script, "FILE", "What the scripted provider says: a JSON list of answers");
   text("--mode", flags.box.permission, "MODE",
-       "default: ask before each change and command (the default here); auto-edit: as the rules say; plan: only read; yolo: only ask about calls that "
+       "default: ask before each change and command (the default here); auto-edit: as the rules say; plan: only read; yolo: only "
+       "ask about calls that "
        "follow what a file or a page says. Without a "
        "terminal to ask on, asking means no");
   command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")

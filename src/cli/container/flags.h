@@ -18,7 +18,8 @@ struct ContainerFlags {
 };
 
 void add_container_options(const OptionParser& app, ContainerFlags& flags);
-// `options`: what holds where no flag says otherwise. Errors: kInvalidArgument, naming the option; the password's file cannot be read.
+// `options`: what holds where no flag says otherwise. Errors: kInvalidArgument, naming the option; the password's file cannot be
+// read.
 Result<ContainerOptions> container_options(const ContainerFlags& flags, ContainerOptions options);
 
 }  // namespace belljar::cli

@@ -56,7 +56,8 @@ int import_file(const ImportGiven& given) {
   tell(*imported);
   const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
   const std::string off = imported->is_off ? format("# {}.\n", kOff) : "";
-  return print_out(head + off + (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
+  return print_out(head + off +
+                   (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
 }
 
 }  // namespace
@@ -70,7 +71,10 @@ void add_policy_import(const OptionParser& app, int& exit_code) {
                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
                            "policy. A field that cannot be honoured is refused by name");
   command.add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields").required();
-  command.add_option("--part", given->part, "policy (default): all of it as one file for --policy; permission: the table of a rules file").one_of({"policy", "permission"});
+  command
+      .add_option("--part", given->part,
+                  "policy (default): all of it as one file for --policy; permission: the table of a rules file")
+      .one_of({"policy", "permission"});
   command.add_option("--without", given->without, "A refused field to give up").repeatable().type_name("FIELD");
   command.add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
   command.callback([given, &exit_code] { exit_code = import_file(*given); });

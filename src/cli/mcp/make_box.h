@@ -22,10 +22,10 @@ namespace belljar::cli {
 
 struct McpFlags {
   PolicyFlags policy;
-  std::vector<std::string> rules;  // --rules
-  std::string permission;          // --permission; empty: by the policy and the rules
+  std::vector<std::string> rules;                               // --rules
+  std::string permission;                                       // --permission; empty: by the policy and the rules
   guard::PermissionSettings usual = mcp::default_permission();  // where nobody says anything
-  std::string texts = "belljar";   // --texts
+  std::string texts = "belljar";                                // --texts
   DefenceFlags defence;
   HttpFlags http;
   bool txn = false;

@@ -38,11 +38,12 @@ std::string keeper_program() {
   return !file.empty() && ::access(file.c_str(), X_OK) == 0 ? file : "/proc/self/exe";  // replaced since we were started
 }
 
-// The keeper's own environment: where files are looked for and which backend is meant, no more. What commands see comes with the words, as data.
+// The keeper's own environment: where files are looked for and which backend is meant, no more. What commands see comes with the
+// words, as data.
 std::vector<std::string> keeper_environment() {
   std::vector<std::string> environment;
-  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SANDBOX_COMMANDS", "BELLJAR_ENV",
-                           "BELLJAR_BACKEND"}) {
+  for (const char* name : {"HOME", "TMPDIR", "XDG_RUNTIME_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "SANDBOX_COMMANDS",
+                           "BELLJAR_ENV", "BELLJAR_BACKEND"}) {
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): one thread
     if (value != nullptr) environment.push_back(format("{}={}", name, value));
   }

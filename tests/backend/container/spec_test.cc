@@ -186,6 +186,11 @@ TEST(ContainerSpec, VolumesAndTmpAreMounted) {
   const auto planned = given.plan();
   ASSERT_TRUE(planned);
   EXPECT_EQ(bind_at(*planned, "/data"), "/opt/data ro");
+  Case writable = given;
+  writable.policy.filesystem.volumes[0].readonly = false;
+  const auto held = writable.plan();
+  ASSERT_TRUE(held);
+  EXPECT_EQ(std::ranges::find(held->report, "filesystem.write", &EnforcementClause::clause)->enforced, Enforced::kFull);
   ASSERT_FALSE(planned->spec.tmpfs.empty());
   EXPECT_EQ(planned->spec.tmpfs[0].first, "/tmp");
   EXPECT_NE(planned->spec.tmpfs[0].second.find("size=1048576"), std::string::npos);

@@ -372,6 +372,53 @@ TEST(PlanPaths, TmpIsPrivateUnlessShared) {
   EXPECT_FALSE(is_private(plan(usual_host(), shared)));
 }
 
+TEST(PlanPaths, ATemporaryDirectoryThatIsToBeCleanedIsTheSandboxesOwn) {
+  const auto is_private = [](const Paths& paths, const std::string& path) {
+    return std::ranges::any_of(paths.view.private_dirs, [&](const PrivateDir& dir) { return dir.target == path && !dir.readonly; });
+  };
+  FakeHost host = usual_host();
+  host.dir("/srv/t", 1000);
+  Policy policy;
+  policy.filesystem.temp_dir = "/srv/t";
+  EXPECT_FALSE(is_private(plan(host, policy), "/srv/t"));
+  EXPECT_EQ(plan(host, policy).writable, (std::vector<std::string>{"/srv/t", "/home/u/ws"}));
+  policy.filesystem.clean_temp_dir = true;
+  EXPECT_TRUE(is_private(plan(host, policy), "/srv/t"));
+  EXPECT_EQ(plan(host, policy).writable, std::vector<std::string>{"/home/u/ws"}) << "nothing of the host's";
+  for (const char* around : {"/home/u", "/home", "/home/u/ws", "/"}) {
+    policy.filesystem.temp_dir = around;
+    EXPECT_NE(refusal(host, policy).find("the workspace or the home lies in it"), std::string::npos) << around;
+  }
+  policy.filesystem.temp_dir = "/srv/none";
+  EXPECT_NE(refusal(host, policy).find("it does not exist"), std::string::npos);
+  for (const bool clean : {true, false}) {
+    policy.filesystem.clean_temp_dir = clean;
+    policy.filesystem.temp_dir = "/tmp/none";
+    EXPECT_TRUE(is_private(plan(host, policy), "/tmp/none")) << "below a private one it is made";
+  }
+}
+
+TEST(PlanPaths, APlaceForAVolumeIsMadeInsideAlone) {
+  FakeHost host = usual_host();
+  host.dir("/data", 1000).dir("/srv/a").link("/bin", "usr/bin").dir("/usr/bin");
+  Policy policy;
+  const auto at = [&](const std::string& target) {
+    policy.filesystem.volumes = {{.source = "/data", .target = target}};
+    return plan(host, policy).view;
+  };
+  EXPECT_FALSE(at("/srv/a").masks.contains("/srv")) << "it is there";
+  EXPECT_EQ(at("/srv/b/c").masks.at("/srv").ghosts, std::vector<std::string>{"b/c"});
+  EXPECT_EQ(at("/home/u/x/y").masks.at("/home/u").ghosts.front(), "x/y") << "in the mask that the home has";
+  EXPECT_TRUE(at("/srv/b/c").whole_root);
+  const View own = at("/workspace/data");
+  EXPECT_FALSE(own.whole_root);
+  for (const char* name : {"/etc", "/home", "/data"})
+    EXPECT_TRUE(std::ranges::any_of(own.binds, [&](const Bind& bind) { return bind.target == name && bind.readonly; })) << name;
+  EXPECT_TRUE(std::ranges::any_of(own.root_links,
+                                  [](const auto& link) { return link == std::pair<std::string, std::string>("/bin", "usr/bin"); }));
+  EXPECT_FALSE(std::ranges::any_of(own.binds, [](const Bind& bind) { return bind.target == "/tmp"; })) << "a private one is there";
+}
+
 // The key takes away: a file in the workspace may set it.
 TEST(PlanPaths, AnExcludedTmpShowsNothingOfTheHostsUnlessShared) {
   Policy policy;
