@@ -79,9 +79,10 @@ struct AliyunSandbox {
 
 SandboxFactory aliyun_backend(AliyunOptions options = {});
 
-// What a map of configuration says: region, access_key, secret_key, security_token, endpoint, image, workdir; timeout (seconds),
-// memory_limit and disk_limit (megabytes), cpu_limit (cores), network_mode (full, restricted, none) as the policy files name them.
-// `options` has what the map has not. Errors: kInvalidArgument, an unknown key or a value that is none.
+// What a map of configuration says: region, access_key, secret_key, security_token, endpoint, image, workdir, idle_timeout
+// (seconds; idle_release); timeout (seconds), memory_limit and disk_limit (megabytes), cpu_limit (cores), network_mode (full,
+// restricted, none) as the policy files name them. `options` has what the map has not. Errors: kInvalidArgument, an unknown key or
+// a value that is none.
 Result<SandboxConfig> aliyun_config_from(const std::map<std::string, std::string>& keys, AliyunOptions options = {});
 
 }  // namespace belljar

@@ -341,8 +341,10 @@ TEST(FileRules, AnExplicitGrantLiftsAnAgentName) {
 }
 
 TEST(FileRules, EveryProtectedNameIsFound) {
+  std::set<std::string> seen;
   for (const policy::ProtectedName& one : policy::protected_names()) {
     std::string name(one.name);
+    EXPECT_TRUE(seen.insert(name).second) << name << " is there twice";
     if (name == ".gitmodules") continue;  // by content
     EXPECT_FALSE(one.tool.empty() || one.reads.empty()) << name;
     for (const char* star : {"", "x.", "."}) {

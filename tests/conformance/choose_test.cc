@@ -1,6 +1,7 @@
 // make_sandbox where several backends may serve: `fallback`, `backend = "auto"`, policy.isolation.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -69,6 +70,17 @@ TEST_F(ChosenSandbox, AutoHoldsWhatIsRequired) {
   EXPECT_EQ((*sandbox)->backend(), "native");
   config_.policy.isolation = Isolation::kVm;
   EXPECT_FALSE((*make_sandbox(config_))->start());
+}
+
+// Document 003: kind local, WorkDir "./workspace".
+TEST_F(ChosenSandbox, ARelativeWorkspaceIsBelowTheCurrentDirectory) {
+  config_.backend = "local";
+  config_.workspace = "./" + std::filesystem::proximate(place_.path()).string();
+  const auto sandbox = make_sandbox(config_);
+  ASSERT_TRUE(sandbox) << sandbox.error().line();
+  ASSERT_TRUE((*sandbox)->start());
+  EXPECT_EQ((*sandbox)->workspace(), place_.path());
+  EXPECT_EQ((*sandbox)->exec("pwd")->out.bytes, place_.path() + "\n");
 }
 
 TEST_F(ChosenSandbox, GuardRailsAreOnlyForWhoNamesThem) {

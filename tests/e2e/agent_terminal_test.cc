@@ -9,12 +9,16 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
 #include "e2e/support_run.h"
+#include "support/as_user.h"
 #include "support/built.h"
+#include "support/engine.h"
+#include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -107,6 +111,37 @@ TEST_F(AgentTerminal, TheUserIsAskedAndDecides) {
   EXPECT_EQ(terminal.exit_code(), 0);
   EXPECT_TRUE(exists(workspace_ / "a"));
   EXPECT_FALSE(exists(workspace_ / "b"));
+}
+
+// Document 001's check of the user interface: "Run pwd", "Run node --version", in its image.
+class AgentInContainer : public AgentTerminal {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(start_engine(engine_));
+    ASSERT_EQ(engine_->client({"tag", Engine::image(), "node:20-slim"}).exit_code, 0);
+    ::setenv("DOCKER_HOST", engine_->address().c_str(), 1);
+    workspace_.give_to(user_uid(), user_gid());
+  }
+  void TearDown() override { ::unsetenv("DOCKER_HOST"); }
+  std::unique_ptr<Engine> engine_;
+};
+
+TEST_F(AgentInContainer, ATaskOnATerminalRunsThere) {
+  std::vector<std::string> words = agent(R"([
+    {"expect": "go", "calls": [{"name": "bash", "arguments": {"command": "pwd; ls /bin/busybox"}}]},
+    {"expect": "/bin/busybox", "calls": [{"name": "bash", "arguments": {"command": "node --version"}}]},
+    {"expect": "v20.0.0-of-the-image", "text": "Both were run."}])");
+  words.insert(words.begin() + 2, {"--backend", "container"});
+  OnTerminal terminal(workspace_.path(), words);
+  for (const char* command : {"pwd", "node --version"}) {
+    ASSERT_TRUE(terminal.sees("bash wants to do this:")) << terminal.shown();
+    ASSERT_TRUE(terminal.sees(command)) << terminal.shown();
+    ASSERT_TRUE(terminal.sees("no > ")) << terminal.shown();
+    terminal.type("y\n");
+  }
+  ASSERT_TRUE(terminal.sees("Both were run.")) << terminal.shown();
+  EXPECT_EQ(terminal.exit_code(), 0);
+  EXPECT_TRUE(engine_->containers().empty());
 }
 
 TEST_F(AgentTerminal, ControlCWhileAskedIsNo) {

@@ -117,6 +117,7 @@ TEST_F(Run, TheTwinsOfBadInputWork) {
   EXPECT_EQ(run_in({"--cwd", "sub", "--", "pwd"}).out, workspace_ / "sub\n");
   EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--disk", "1MiB", "--", "pwd"}).out,
             workspace_.path() + "\n");
+  EXPECT_EQ(run_in({"--workspace", "./sub", "--", "pwd"}).out, workspace_ / "sub\n");
   EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--allow-unix-socket", "/run/belljar-test-none", "--", "true"}).exit_code, 0);

@@ -13,6 +13,7 @@
 #include "support/built.h"
 #include "support/engine.h"
 #include "support/eventually.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/run.h"
@@ -21,6 +22,8 @@
 
 namespace belljar {
 namespace {
+
+using test::has;
 
 class RunInContainer : public testing::Test {
  protected:
@@ -114,6 +117,25 @@ TEST_F(RunInContainer, APolicyFileMayChooseIt) {
   const auto handed = test::belljar({"run", "--policy", file, "--", "true"},
                                     {.cwd = work_.path(), .env = {{"DOCKER_HOST", "unix:///nonexistent/sock"}}});
   EXPECT_NE(handed.err.find("cannot reach the container engine at `/nonexistent/sock`"), std::string::npos) << handed;
+}
+
+// The words of document 001, and its order: a command is judged first, and what is left runs in the container.
+TEST_F(RunInContainer, TheToolsOfDocument001RunThere) {
+  ASSERT_EQ(engine_->client({"tag", test::Engine::image(), "node:20-slim"}).exit_code, 0);
+  std::string input =
+      R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}})"
+      "\n";
+  int id = 0;
+  for (const char* command : {"rm -rf /", "exit 4", "true", "pwd", "node --version"})
+    input += R"({"jsonrpc":"2.0","id":)" + std::to_string(++id) +
+             R"(,"method":"tools/call","params":{"name":"runCommand","arguments":{"command":")" + std::string(command) + "\"}}}\n";
+  const auto talked = test::belljar({"mcp", "--backend", "container", "--texts", "document-001"},
+                                    {.input = input, .cwd = work_.path(), .env = {{"DOCKER_HOST", engine_->address()}}});
+  for (const std::string& text :
+       {std::string("\"Command blocked: `rm -rf /`"), std::string(R"("Command failed (exit code 4):\n")"),
+        std::string("\"Command completed successfully (no output)\""), work_.path() + R"(\n)", std::string("v20.0.0-of-the-image")})
+    EXPECT_TRUE(has(talked.out, text)) << text << talked;
+  EXPECT_TRUE(engine_->containers().empty());
 }
 
 TEST_F(RunInContainer, WhatIsNotServedIsRefusedByName) {

@@ -56,6 +56,36 @@ TEST_F(Run, ShellTextReadsInputThatWasGiven) {
   EXPECT_EQ(run_in({"-c", "cat"}, {.stdin_is = Input::kClosed}).exit_code, 0);
 }
 
+TEST_F(Run, ALoginShellReadsTheUsersProfileAndIsShWhereNoneIsNamed) {
+  const TempDir home(place_of_programs());
+  home.write(".profile", "export FROM_PROFILE=yes\n");
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  const auto in_home = [&](std::vector<std::string> args, const std::string& shell) {
+    return run_in(std::move(args), {.stdin_is = Input::kNull, .env = {{"HOME", home.path()}, {"SHELL", shell}}});
+  };
+  const std::string text = "echo $0 $FROM_PROFILE";
+  EXPECT_EQ(in_home({"--login", "-c", text}, "/bin/bash").out, "/bin/bash yes\n");
+  EXPECT_EQ(in_home({"--login", "-c", text}, "").out, "/bin/sh yes\n");
+  EXPECT_EQ(in_home({"-c", text}, "/bin/bash").out, "/bin/sh\n");
+  const Outcome unset = run({"env", "-u", "SHELL", kBelljar, "run", "--login", "-c", text},
+                            {.stdin_is = Input::kNull, .cwd = workspace_.path(), .env = {{"HOME", home.path()}}});
+  EXPECT_EQ(unset.out, "/bin/sh yes\n") << unset;
+}
+
+TEST_F(Run, ACwdIsWhereItsLinkLeads) {
+  workspace_.make_dir("sub");
+  ASSERT_EQ(::symlink("/etc", (workspace_ / "evil").c_str()), 0);
+  ASSERT_EQ(::symlink("sub", (workspace_ / "good").c_str()), 0);
+  if (is_root()) workspace_.give_to(user_uid(), user_gid());
+  for (const char* cwd : {"evil", "sub/../evil", "good/../evil"}) {
+    const Outcome refused = run_in({"--cwd", cwd, "--", "pwd"});
+    EXPECT_EQ(refused.exit_code, 125) << refused;
+    EXPECT_EQ(refused.out, "");
+    EXPECT_NE(refused.err.find("workdir escapes workspace: `/etc` is not inside"), std::string::npos) << refused;
+  }
+  EXPECT_EQ(run_in({"--cwd", "good", "--", "/bin/pwd"}).out, workspace_ / "sub\n");
+}
+
 TEST_F(Run, AVariableWithARelativePathNamesNoPlace) {
   workspace_.make_dir("rel");
   if (is_root()) workspace_.give_to(user_uid(), user_gid());

@@ -84,10 +84,14 @@ TEST(NestedSandbox, AProcThatIsNotItsOwnIsInTheReport) {
   BELLJAR_NEEDS(user_namespaces());
   BELLJAR_NEEDS(program("unshare"));
   const TempDir workspace;
-  const auto nested = [&](const std::string& covered, std::vector<std::string> args) {
+  const auto within = [&](const std::string& covered, std::vector<std::string> args) {
     args.insert(args.begin(), {"unshare", "-Urm", "sh", "-c", covered + "exec unshare -U --map-user=1000 --map-group=1000 \"$@\"",
-                               "sh", kBelljar, "run", "--enable-weaker-nested-sandbox"});
+                               "sh", kBelljar});
     return run(args, {.stdin_is = Input::kNull, .cwd = workspace.path()});
+  };
+  const auto nested = [&](const std::string& covered, std::vector<std::string> args) {
+    args.insert(args.begin(), {"run", "--enable-weaker-nested-sandbox"});
+    return within(covered, std::move(args));
   };
   const std::string cover = "mount -t tmpfs none /proc/bus && ";
   const Outcome seen = nested(cover, {"--json", "-c", "echo /proc/[0-9]*"});
@@ -101,6 +105,11 @@ TEST(NestedSandbox, AProcThatIsNotItsOwnIsInTheReport) {
   const Outcome own = nested("", {"--require", "processes", "-c", "cat /proc/1/cmdline | tr '\\0' ' '"});
   EXPECT_EQ(own.exit_code, 0) << own;
   EXPECT_TRUE(own.out.starts_with("init")) << own;
+  // Found out by trying, and told with what to do.
+  const Outcome doctor = within(cover, {"doctor"});
+  EXPECT_TRUE(has(doctor.out, "  fresh /proc            no   ")) << doctor;
+  EXPECT_TRUE(has(doctor.out, "an outer container covers parts of /proc: enable_weaker_nested_sandbox goes on without")) << doctor;
+  EXPECT_TRUE(has(within("", {"doctor"}).out, "  fresh /proc            yes")) << "the twin";
 }
 
 // What neither has: a listener of its own, sock_diag, openat2, and a /proc that is not covered in part.

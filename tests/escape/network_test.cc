@@ -77,6 +77,12 @@ TEST_F(Network, SocketsOfTheHostAreOutOfReach) {
     EXPECT_EQ(outside({"connect_unix", place}), "ok");
     EXPECT_EQ(inside({"connect_unix", place}, {"--allow-unix-socket", place}), "ok") << place;
     EXPECT_EQ(inside({"connect_unix", place}, {"--allow-all-unix-sockets"}), "ok") << place;
+    // A proxy is a way to hosts that are named, not to what listens beside it.
+    const Words proxy{"--net", "proxy", "--allow-domain", "a.test"};
+    EXPECT_EQ(inside({"connect_unix", place}, proxy), "EACCES") << place;
+    Words opened = proxy;
+    opened.insert(opened.end(), {"--allow-unix-socket", place});
+    EXPECT_EQ(inside({"connect_unix", place}, opened), "ok") << place;
   }
   const UniqueFd datagrams = listen_unix(beside("dgram"), SOCK_DGRAM);
   ASSERT_TRUE(datagrams.valid());

@@ -301,7 +301,8 @@ TEST_F(Aliyun, AMapOfConfigurationBecomesOptionsAndAPolicy) {
                                           {"region", "cn-hangzhou"},
                                           {"image", "code_latest"},
                                           {"workdir", work_.path()},
-                                          {"timeout", "300"},
+                                          {"timeout", "600"},
+                                          {"idle_timeout", "300"},
                                           {"memory_limit", "1024"},
                                           {"cpu_limit", "2.0"},
                                           {"disk_limit", "2048"},
@@ -309,7 +310,7 @@ TEST_F(Aliyun, AMapOfConfigurationBecomesOptionsAndAPolicy) {
                                          {.route = AliyunRoute::kAgentBay, .api_key = test::FakeAliyun::key()});
   ASSERT_TRUE(config) << config.error().line();
   EXPECT_EQ(config->workspace, work_.path());
-  EXPECT_EQ(config->policy.limits.timeout, 300s);
+  EXPECT_EQ(config->policy.limits.timeout, 600s);
   EXPECT_EQ(config->policy.limits.memory, 1024_MiB);
   EXPECT_EQ(config->policy.limits.cpus, 2.0);
   EXPECT_EQ(config->policy.limits.disk, 2048_MiB);
@@ -322,6 +323,7 @@ TEST_F(Aliyun, AMapOfConfigurationBecomesOptionsAndAPolicy) {
   const auto started = (*sandbox)->start();
   ASSERT_TRUE(started) << started.error().line();
   EXPECT_EQ(fake_->asked("ImageId=code_latest"), 1U);
+  EXPECT_EQ(fake_->asked("Timeout=300"), 1U) << "unused for so long, it ends";
   EXPECT_EQ(fake_->asked("LoginRegionId=cn-hangzhou"), 1U);
 }
 
@@ -349,9 +351,19 @@ TEST_F(Aliyun, AccessKeysInTheMapAreForAGateway) {
 TEST_F(Aliyun, WhatTheMapCannotSayIsRefusedByName) {
   const Error unknown = aliyun_config_from({{"instance_type", "standard"}}).error();
   EXPECT_EQ(unknown.what(), "there is no Aliyun key `instance_type`");
-  for (const auto& [key, text] : std::vector<std::pair<std::string, std::string>>{
-           {"memory_limit", "much"}, {"cpu_limit", "-1"}, {"timeout", "soon"}, {"network_mode", "sometimes"}, {"timeout", ""}})
+  for (const auto& [key, text] : std::vector<std::pair<std::string, std::string>>{{"memory_limit", "much"},
+                                                                                  {"cpu_limit", "-1"},
+                                                                                  {"timeout", "soon"},
+                                                                                  {"network_mode", "sometimes"},
+                                                                                  {"timeout", ""},
+                                                                                  {"idle_timeout", "soon"}})
     EXPECT_EQ(aliyun_config_from({{key, text}}).error().code(), Code::kInvalidArgument) << key << text;
+  // Of document 003, and of no use here.
+  for (const char* key : {"cpu_request", "memory_request"}) {
+    const Error elsewhere = aliyun_config_from({{key, "1"}}).error();
+    EXPECT_EQ(elsewhere.what(), std::string("cannot use the Aliyun key `") + key + "`");
+    EXPECT_NE(elsewhere.next().find("leave it out, or use a backend of this machine"), std::string::npos) << elsewhere.next();
+  }
   const auto restricted = aliyun_config_from({{"network_mode", "restricted"}, {"workdir", "/workspace"}}, fake_->options());
   ASSERT_TRUE(restricted) << restricted.error().line();
   EXPECT_EQ((*make_sandbox(*restricted))->start().error().code(), Code::kUnimplemented) << "our proxy is not there";

@@ -116,6 +116,10 @@ TEST_F(VolcengineService, WhatIsAskedForIsSent) {
         R"(\"AllowEgressAccess\":false)", R"(\"made_by\":\"belljar\")", R"(\"owner\":\"a test\")", R"(\"session\":\")"})
     EXPECT_NE(log.find(part), std::string::npos) << part;
   EXPECT_EQ((*machine)->run("echo $WORD", 60s, -1)->out, "from create\n");
+  options.instance_type = VolcengineInstance::kStandard;
+  ASSERT_TRUE(service(options).create({}, {}));
+  for (const char* part : {R"(\"CpuMilli\":1000)", R"(\"MemoryMB\":2048)"})
+    EXPECT_NE(fake_->log().find(part), std::string::npos) << part;
   EXPECT_TRUE(from.kill((*machine)->id()).value());
   EXPECT_FALSE(from.kill((*machine)->id()).value()) << "it is gone already";
   EXPECT_EQ(from.connect((*machine)->id(), {}).error().code(), Code::kNotFound);

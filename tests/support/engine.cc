@@ -195,6 +195,9 @@ void Engine::import_image() {
     if (name != "busybox") fs::create_symlink("busybox", root + "/bin/" + name);
   }
   directory_.write("root/etc/passwd", "root:x:0:0::/root:/bin/sh\nguest:x:21000:21000::/home:/bin/sh\n");
+  // As images of Node have it, and another one than this machine may have.
+  directory_.write("root/bin/bash", "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0755);
+  directory_.write("root/bin/node", "#!/bin/sh\necho v20.0.0-of-the-image\n", 0755);
   const Outcome packed = run({"tar", "--create", "--file", directory_ / "image.tar", "--directory", root, "."});
   std::vector<std::string> words = {"docker", "--host", address()};
   if (kind_ == EngineKind::kPodman) words = podman();

@@ -8,11 +8,15 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "belljar/command.h"
+#include "belljar/decorators.h"
 #include "belljar/error.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 #include "support/as_user.h"
+#include "support/engine.h"
 #include "support/eventually.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
@@ -69,6 +73,8 @@ TEST_F(NativeTools, OutputComesInItsOrderWithTheExitCode) {
   EXPECT_EQ(tools.call("bash", R"({"command": "cat", "stdin": "x"})").text, "x\n[exit code 0]");
   EXPECT_TRUE(tools.call("write_file", R"({"path": "d/x", "content": "in d"})").text.starts_with("wrote"));
   EXPECT_EQ(tools.call("bash", R"({"command": "cat x", "cwd": "d"})").text, "in d\n[exit code 0]");
+  for (const char* here : {"", R"(, "cwd": "")", R"(, "cwd": ".")"})
+    EXPECT_EQ(tools.call("bash", R"({"command": "cat d/x")" + std::string(here) + "}").text, "in d\n[exit code 0]") << here;
 }
 
 TEST_F(NativeTools, RefusedActsAreToldWithTheirRule) {
@@ -238,6 +244,40 @@ TEST_F(NativeTools, WhatLeadsOutAsTextIsToldAsOutsideWhateverIsMissing) {
       has(text(ToolTexts::kDocument000, "str_replace", R"(, "old": "a", "new": "b")"), "path escapes workspace: nope/../../x"));
   EXPECT_EQ(text(ToolTexts::kDocument002, "read_file"), "Error: Path escapes workspace: nope/../../x");
   EXPECT_FALSE(sandbox_->stat("nope")) << "nothing was made on the way";
+}
+
+// SANDBOX_COMMANDS=true of document 001: judged first, then run at /workspace, in the same words.
+TEST(ToolsInAContainer, Document001JudgesBeforeTheContainer) {
+  std::unique_ptr<test::Engine> engine;
+  BELLJAR_NEEDS(start_engine(engine));
+  const test::TempDir place;
+  place.give_to(test::user_uid(), test::user_gid());
+  auto config = sandbox_config_from({{"SANDBOX_COMMANDS", "true"}, {"BELLJAR_IMAGE", test::Engine::image()}});
+  ASSERT_TRUE(config) << config.error().line();
+  config->workspace = place.path();
+  config->container.engine = engine->address();
+  const auto sandbox = make_sandbox(*config);
+  ASSERT_TRUE(sandbox) << sandbox.error().line();
+  const auto started = (*sandbox)->start();
+  ASSERT_TRUE(started) << started.error().line();
+  std::vector<std::string> judged;
+  Toolbox tools(with_command_rules(*sandbox,
+                                   [&](const Command& command) -> CommandVerdict {
+                                     judged.push_back(command.argv.back());
+                                     if (command == shell_command("rm -rf /"))
+                                       return {.allowed = false, .reason = "it removes everything", .next = ""};
+                                     return {};
+                                   }),
+                {.texts = ToolTexts::kDocument001});
+  const auto text = [&](const std::string& command) {
+    return tools.call("runCommand", R"({"command": ")" + command + R"("})").text;
+  };
+  EXPECT_EQ(text("rm -rf /"), "Command blocked: it removes everything");
+  EXPECT_EQ(text("echo out; echo err >&2; exit 4"), "Command failed (exit code 4):\nout\nerr\n");
+  EXPECT_EQ(text("true"), "Command completed successfully (no output)");
+  EXPECT_EQ(text("pwd"), "/workspace\n");
+  EXPECT_EQ(judged.size(), 4U);
+  EXPECT_TRUE((*sandbox)->stop());
 }
 
 }  // namespace

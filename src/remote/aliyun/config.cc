@@ -1,5 +1,7 @@
 // A map of configuration, as agent frameworks have it, read into options and a policy.
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +14,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "belljar/units.h"
 #include "policy/layer.h"
 #include "policy/merge.h"
 #include "policy/parse.h"
@@ -23,11 +26,21 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kPolicyKeys[] = {"timeout", "memory_limit", "cpu_limit", "disk_limit", "network_mode"};
 
+// What the document has beside them.
+constexpr std::pair<std::string_view, std::string_view> kElsewhere[] = {
+    {"cpu_request", "the service promises no share of a processor: leave it out, or use a backend of this machine"},
+    {"memory_request", "the service keeps no memory free: leave it out, or use a backend of this machine"},
+};
+
 Error unknown(const std::string& key) {
+  const auto other = std::ranges::find(kElsewhere, key, [](const auto& row) { return row.first; });
+  if (other != std::end(kElsewhere))
+    return Error(Code::kInvalidArgument, format("cannot use the Aliyun key {}", belljar::quoted(key)))
+        .next(std::string(other->second));
   return Error(Code::kInvalidArgument, format("there is no Aliyun key {}", belljar::quoted(key)))
       .next(
-          "use region, access_key, secret_key, security_token, endpoint, image, workdir, timeout, memory_limit, disk_limit, "
-          "cpu_limit or network_mode; AliyunOptions has the rest");
+          "use region, access_key, secret_key, security_token, endpoint, image, workdir, timeout, idle_timeout, memory_limit, "
+          "disk_limit, cpu_limit or network_mode; AliyunOptions has the rest");
 }
 
 // A number as the policy files have it, where it is one: 1024 is megabytes there, "1024" is not.
@@ -46,6 +59,12 @@ void set_option(const std::string& key, const std::string& text, bool gateway, A
   if (key == "endpoint") (gateway ? options.mcp_endpoint : options.endpoint) = text;
 }
 
+Result<std::chrono::milliseconds> idle_time(const std::string& text) {
+  const auto time = parse_duration(text);
+  if (time) return *time;
+  return Error(Code::kInvalidArgument, "cannot use the Aliyun key `idle_timeout`").next("use seconds, or a time such as 10m");
+}
+
 }  // namespace
 
 Result<SandboxConfig> aliyun_config_from(const std::map<std::string, std::string>& keys, AliyunOptions options) {
@@ -57,6 +76,7 @@ Result<SandboxConfig> aliyun_config_from(const std::map<std::string, std::string
   Json rules = Json::object();
   for (const auto& [key, text] : keys) {
     if (std::ranges::find(kPolicyKeys, key) != std::end(kPolicyKeys)) rules[key] = as_value(text);
+    else if (key == "idle_timeout") options.idle_release = BELLJAR_TRY(idle_time(text));
     else if (std::ranges::find(kOptionKeys, key) != std::end(kOptionKeys)) set_option(key, text, gateway, options, config);
     else return unknown(key);
   }

@@ -277,6 +277,7 @@ TEST(ContainerSpec, WhatIsNotServedIsRefusedByName) {
             "unimplemented: the container backend does not serve mode = \"danger-full-access\"");
   EXPECT_EQ(refusal([](Case& given) { given.options.image = "../../containers/x/json?"; }),
             "invalid_argument: `../../containers/x/json?` is no name of an image");
+  EXPECT_EQ(ContainerOptions{}.image, "node:20-slim") << "the default, which is one";
   EXPECT_EQ(refusal([](Case& given) { given.options.user = "nobody"; }), "invalid_argument: cannot run as `nobody` in a container");
   EXPECT_EQ(refusal([](Case& given) { given.options.user = "0"; }),
             "failed_precondition: the command would be uid 0 of this machine");
