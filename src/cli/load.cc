@@ -141,7 +141,7 @@ Result<std::optional<Layer>> project_layer(const std::string& workspace) {
 Result<std::optional<Layer>> environment_layer() {
   policy::FromEnvironment said = BELLJAR_TRY(policy::backend_of_environment([](const char* name) { return own_variable(name); }));
   if (said.backend.empty()) return std::optional<Layer>();
-  Layer layer{.name = said.variable, .narrow_only = false, .settings = {}, .warnings = {}};
+  Layer layer{.name = said.variable, .narrow_only = false, .settings = {}};
   layer.settings.push_back({policy::find_key("backend"), std::move(said.backend), {said.variable, "", 0}, {}});
   return std::optional<Layer>(std::move(layer));
 }

@@ -43,7 +43,7 @@ constexpr std::string_view kFullAccess = "write `danger-full-access`: no sandbox
 constexpr std::string_view kLimited =
     "write network.methods = \"limited\" (`--net-methods limited`), which lets GET, HEAD and OPTIONS pass, beside network.mode = "
     "\"proxy\"";
-constexpr Elsewhere kElsewhere[] = {
+constexpr Elsewhere kSaidElsewhere[] = {
     {"mode", "full_access", kFullAccess},
     {"network.mode", "limited", kLimited},
     {"network.mode", "full", "write `host`"},
@@ -80,8 +80,8 @@ std::string_view nearest(std::string_view wrong, std::span<const std::string_vie
 std::string_view said_elsewhere(std::string_view of, std::string_view wrong) {
   if (wrong.size() > kLongestName) return {};
   const std::string word = canonical(wrong);
-  const auto* found = std::ranges::find_if(kElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });
-  return found == std::end(kElsewhere) ? std::string_view() : found->right;
+  const auto* found = std::ranges::find_if(kSaidElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });
+  return found == std::end(kSaidElsewhere) ? std::string_view() : found->right;
 }
 
 std::string nearest_key(std::string_view wrong) {

@@ -60,8 +60,9 @@ void make_seen(TreeDraft& draft, const std::string& path, const std::string& nam
   seen.push_back(path);
 }
 
-// How a name is held. In a cache, where what can be written could be given another mode, and where somebody wrote the name down: a link to
-// the hiding place, there or not. One of the default list that is absent stays so: programs ask for many of those, and complain.
+// How a name is held. In a cache, where what can be written could be given another mode, and where somebody wrote the name down: a
+// link to the hiding place, there or not. One of the default list that is absent stays so: programs ask for many of those, and
+// complain.
 enum class Held { kFile, kSeen, kAbsent, kLink };
 
 Held how_held(const TreeDraft& draft, const std::string& path) {
