@@ -81,7 +81,6 @@ struct View {
   std::vector<Bind> binds;
   std::vector<std::string> hide_dirs, hide_files;  // existing paths outside of masks
   std::map<std::string, Mask> masks;
-  std::vector<std::string> closed;  // absent names that somebody wrote down as hidden: EACCES, where others are absent
   std::vector<Cache> caches;
   std::optional<KeptPool> kept_pool;
   std::string not_kept;  // why there is none although the policy asks for one

@@ -60,17 +60,12 @@ void make_seen(TreeDraft& draft, const std::string& path, const std::string& nam
   seen.push_back(path);
 }
 
-// How a name is held. In a cache, where what can be written could be given another mode, and where somebody wrote the name down: a
-// link to the hiding place, there or not. One of the default list that is absent stays so: programs ask for many of those, and
-// complain.
+// How a name is held. In a cache, where what can be written could be given another mode: a link to the hiding place, there or not.
 enum class Held { kFile, kSeen, kAbsent, kLink };
 
 Held how_held(const TreeDraft& draft, const std::string& path) {
   if (in_cache(draft, path)) return Held::kLink;
-  if (draft.host.facts(path).kind == PathKind::kAbsent) {
-    const std::vector<std::string>& closed = draft.view.closed;
-    return std::ranges::find(closed, path) == closed.end() ? Held::kAbsent : Held::kLink;
-  }
+  if (draft.host.facts(path).kind == PathKind::kAbsent) return Held::kAbsent;
   if (policy::is_plain_file_secret(path)) return Held::kFile;
   return draft.view.minimal_dev ? Held::kSeen : Held::kFile;
 }

@@ -177,7 +177,6 @@ void give_own_directory(ViewDraft& draft, const std::string& path) {
 void hide_at(ViewDraft& draft, const Hidden& name) {
   if (name.source != Source::kSibling) ++draft.paths.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
-  if (absent && name.source == Source::kEntry) draft.view().closed.push_back(name.path);
   // Absent system paths are held by nobody at their own place either.
   if (!draft.elsewhere.empty() && (!absent || name.source == Source::kEntry || is_under(name.path, draft.place.home)))
     draft.hidden_paths.push_back(name.path);
