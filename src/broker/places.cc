@@ -14,7 +14,6 @@
 #include <climits>
 
 #include "base/format.h"
-#include "policy/defaults.h"
 
 namespace belljar::broker {
 namespace {
@@ -81,14 +80,6 @@ std::string_view take_component(std::string_view& rest) {
   const std::string_view component = rest.substr(0, rest.find('/'));
   rest.remove_prefix(component.size());
   return component;
-}
-
-// What stands at a hidden name leads there, and the kernel refuses to go on.
-bool is_mask(std::string_view link) { return link.starts_with(policy::kUsedPlace); }
-
-std::string join(std::string dir, std::string_view name) {
-  if (!dir.ends_with('/')) dir += '/';
-  return dir.append(name);
 }
 
 // N of /proc/N and /proc/N/task/M; empty for all else.
@@ -298,10 +289,6 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
       continue;
     }
     if (link.text.empty()) return errno_is(ENOENT);
-    if (is_mask(link.text)) {
-      barred_ = {join(path_of(here.get()), name), std::string(rest)};
-      return errno_is(EACCES);
-    }
     if (link.text.size() + rest.size() > kMostText) return errno_is(ENAMETOOLONG);
     text = link.text + std::string(rest);
     rest = text;
@@ -393,7 +380,6 @@ OrErrno<Places::Target> Places::through_link(const Place& place) {
     text = std::move(found->text);
   } else {
     text = link_text(link.get(), "");
-    if (is_mask(text)) return errno_is(EACCES);
   }
   if (target.file.valid()) return target;
   auto next = parent(place.dir, text);

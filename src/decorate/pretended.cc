@@ -30,7 +30,7 @@ Error exists_already(const std::string& path) {
 }
 Error escapes(const std::string& path) {
   return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
-      .next("name a path inside of the workspace; links that lead out or are absolute are not followed");
+      .next("name a path inside of the workspace; links that lead out are not followed");
 }
 Error too_long(const std::string& path) {
   return Error(Code::kInvalidArgument, format("cannot use the path {}", quoted(path.substr(0, 80) + "...")))
@@ -123,9 +123,15 @@ Result<std::string> Pretended::walk(const std::string& asked, const std::string&
       at = next;
       continue;
     }
-    if (info->target.starts_with('/')) return escapes(asked);
     if (++links > kMostLinks) return Error(Code::kInvalidArgument, format("too many links in {}", quoted(asked)));
-    prepend(info->target);
+    if (!info->target.starts_with('/')) {
+      prepend(info->target);
+      continue;
+    }
+    const auto inside = below(info->target, inner_.workspace());
+    if (!inside) return escapes(asked);
+    at = ".";
+    prepend(*inside);
   }
   return at;
 }
@@ -155,8 +161,13 @@ Result<std::string> Pretended::find_target(const std::string& asked, std::string
     std::string path = BELLJAR_TRY(find_site(asked, rest));
     const auto info = look(path);
     if (!info || info->type != FileType::kSymlink) return path;
-    if (info->target.starts_with('/')) return escapes(asked);
-    rest = joined(parent_of(path), info->target);
+    if (!info->target.starts_with('/')) {
+      rest = joined(parent_of(path), info->target);
+      continue;
+    }
+    const auto inside = below(info->target, inner_.workspace());
+    if (!inside) return escapes(asked);
+    rest = *inside;
   }
   return Error(Code::kInvalidArgument, format("too many links in {}", quoted(asked)));
 }

@@ -172,8 +172,6 @@ std::string describe(const MountOp& op) {
                                          "write file",
                                          "make device",
                                          "link",
-                                         "link",
-                                         "hide",
                                          "hide names below",
                                          "set owner of",
                                          "open for the starter",

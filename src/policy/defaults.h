@@ -22,12 +22,6 @@ std::vector<std::string> home_secret_paths(std::string_view home, std::string_vi
 // Of them: whose programs ask first whether it is a plain file, and complain at each start where it is none.
 bool is_plain_file_secret(std::string_view path) noexcept;
 
-// Of the secrets: gpg's.
-std::string gpg_directory(std::string_view home);
-
-// Inside: links whose access times tell which hidden names were used.
-inline constexpr std::string_view kUsedPlace = "/dev/used-by-belljar";
-
 // Caches of package managers and compilers below `home`, absolute.
 std::vector<std::string> default_cache_dirs(std::string_view home);
 

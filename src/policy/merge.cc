@@ -48,6 +48,11 @@ Access access_of(const Key& key) noexcept {
                                                    : Access::kNone;
 }
 
+bool is_elsewhere(const std::string& backend) {
+  const BackendKind* const kind = find_backend_kind(backend);
+  return kind != nullptr && kind->elsewhere;
+}
+
 bool drops_rules(Mode mode) noexcept { return mode == Mode::kDangerFullAccess || mode == Mode::kExternalSandbox; }
 
 class Merger {
@@ -371,10 +376,6 @@ class Merger {
 
   // A file of the workspace may make the others fail: it must not thereby send the command to a machine elsewhere.
   void keep_here() {
-    const auto is_elsewhere = [](const std::string& name) {
-      const BackendKind* const kind = find_backend_kind(name);
-      return kind != nullptr && kind->elsewhere;
-    };
     if (!narrowed_ || is_elsewhere(policy_.backend)) return;
     if (std::erase_if(policy_.fallback, is_elsewhere) > 0)
       warnings_.push_back("the workspace has a policy file: its commands fall back to no machine elsewhere");
@@ -418,7 +419,7 @@ class Merger {
     }
     if (policy_.mode == Mode::kDangerFullAccess)
       warnings_.emplace_back("mode danger-full-access: no sandbox holds the commands, they have all rights of this user");
-    else if (policy_.mode != Mode::kExternalSandbox && policy_.network.mode == NetMode::kHost)
+    else if (policy_.mode != Mode::kExternalSandbox && policy_.network.mode == NetMode::kHost && !is_elsewhere(policy_.backend))
       warnings_.emplace_back("network.mode host: nothing judges whom the commands reach, services of this machine included");
     BELLJAR_CHECK(check_times());
     clamp_timeout();

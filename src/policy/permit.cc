@@ -342,7 +342,7 @@ Permit permit_key(const Violation& violation) {
   }
   if (key->name == "allow_nested_userns") {
     permit = grant_value(key->name, "", true);
-    permit.note = "a policy with patterns (agent-claude has one) needs `--accept filesystem.globs` beside it";
+    permit.note = "where patterns are held, `--accept filesystem.globs` goes with it";
     permit.risk += "; then also what those patterns keep, as Claude Code's memories of projects, is written to";
     return permit;
   }

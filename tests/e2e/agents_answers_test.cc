@@ -58,7 +58,7 @@ TEST_F(AgentsAnswers, ClaudeCodesConfigurationCanBeWrittenAndItsAnswersStay) {
 
 // Of two files with content Claude Code says at each start that one of them be moved away.
 TEST_F(AgentsAnswers, TheFileThatACopyStandsForIsEmptyInside) {
-  EXPECT_EQ(agent("claude", "stat -c '%F %s' ../.claude.json; cat ../.claude.json; echo x > ../.claude.json; cat .config.json").out,
+  EXPECT_EQ(agent("claude", "f=../.claude.json; stat -c '%F %s' $f; cat $f; echo x > $f; cat .config.json").out,
             "regular empty file 0\n{\"mcpServers\":{\"mine\":{}}}\n");
 }
 

@@ -156,8 +156,9 @@ TEST_F(AgentsStart, TheStateIsWhereTheVariableSays) {
 TEST_F(AgentsStart, AHomeThatALinkLeadsToHasItsLogIn) {
   const TempDir other{place_of_programs()};
   std::filesystem::create_symlink(home_.path(), other / "home");
-  const Outcome outcome = codex({"--policy", "agent-codex", "-c", "cat ~/.codex/auth.json; echo h > ~/.codex/history.jsonl"},
-                                {{"HOME", other / "home"}});
+  const std::string script = "cd ~/.codex && cat auth.json && echo h > history.jsonl";
+  const std::map<std::string, std::string> env = {{"HOME", other / "home"}};
+  const Outcome outcome = codex({"--policy", "agent-codex", "-c", script}, env);
   EXPECT_EQ(outcome.out, "token\n") << outcome;
   EXPECT_EQ(read_file(home_ / ".codex/history.jsonl"), "h\n") << "an absent one, too";
   EXPECT_EQ(codex({"--policy", "agent-claude", "-c", "cat ~/.codex/auth.json"}, {{"HOME", other / "home"}}).out, "");

@@ -7,10 +7,8 @@
 //   B  everything is *attached*, shallow targets first, so that a deeper one lands on what covers it.
 //
 // Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay
-// whose upper layer has an entry for each name. That holds whether the name exists or not, survives a rename on the
-// host (a bind over a file does not), leaves no stub on the host, and costs one mount for any number of names. What is there is a
-// link to a link into a directory of mode 000, so it answers EACCES, and the second link's access time says at the end of the run
-// that it was used (View::seen): nothing that refuses inside the kernel tells anybody. What is absent stays so: a whiteout.
+// whose upper layer has an entry of mode 000 for each name. That holds whether the name exists or not, survives a rename on the
+// host (a bind over a file does not), answers EACCES, leaves no stub on the host, and costs one mount for any number of names.
 #pragma once
 
 #include <map>
@@ -90,8 +88,7 @@ struct View {
   bool minimal_dev = true;
   bool fresh_proc = true;
   bool proc_optional = false;
-  bool terminal = false;          // a pty will be wanted
-  std::vector<std::string> seen;  // hidden paths whose use is told: the links 0, 1 ... in the directory that is given last
+  bool terminal = false;  // a pty will be wanted
   std::uint64_t private_bytes = 0, private_inodes = 0;
   uid_t owner_uid = 0;  // of private directories, as the host counts
   gid_t owner_gid = 0;
@@ -106,8 +103,7 @@ bool is_hidden(const View& view, std::string_view path);
 std::string stage_options(const View& view);
 
 // The hidden names, to `plan` (stage_names): they may be made before the rest is known. Needs masks, caches and owners of the view.
-// Returns what belongs in View::seen.
-std::vector<std::string> build_names(const Host& host, const View& view, launch::Plan& plan);
+void build_names(const Host& host, const View& view, launch::Plan& plan);
 
 // Appends the operations to `plan` (mounts, stage_rest, slots). Errors: a mount point that does not exist and may not be made.
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan);
