@@ -65,7 +65,7 @@ struct Example {
 };
 constexpr Example kExamples[] = {
     {"Files", "belljar run --write ../lib --hide .env -- make"},
-    {"Network", "belljar run --allow-domain registry.npmjs.org -- npm ci"},
+    {"Network", "belljar run --allow-domain github.com -- git fetch"},
     {"Environment", "belljar run --env CI=1 -- npm test"},
     {"Limits", "belljar run --timeout 10m --memory 2GiB -- make test"},
     {"Undo", "belljar run --txn -c 'npm install && npm run build'"},

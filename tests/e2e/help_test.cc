@@ -59,7 +59,7 @@ TEST(Help, OfRunIsAScreenOfWhatPeopleUseFirst) {
   const Outcome first = belljar({"run", "--help"}), all = belljar({"run", "--help", "all"});
   EXPECT_LE(lines_of(first.out).size(), 52U) << first;
   for (const char* part : {"belljar run [OPTIONS] -- PROGRAM ARG...", "--write PATH", "--allow-domain", "--txn", "--timeout TIME",
-                           "$ belljar run --allow-domain registry.npmjs.org", "more options: belljar run --help all"})
+                           "$ belljar run --allow-domain github.com", "more options: belljar run --help all"})
     EXPECT_TRUE(has(first.out, part)) << part << first;
   EXPECT_FALSE(has(first.out, "--egress-bytes")) << first;
   EXPECT_TRUE(has(all.out, "--egress-bytes")) << all;
