@@ -1,5 +1,7 @@
 #include "policy/parse.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "policy/document.h"
 #include "policy/names.h"

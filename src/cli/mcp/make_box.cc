@@ -68,7 +68,7 @@ Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::BoxWish& wish) {
 // `commands` of a policy, each with the line that says it.
 Result<guard::RuleSet> rules_of_policy(const Commands& commands, const std::map<std::string, Origin>& origins) {
   guard::RuleSet set;
-  const auto add = [&](const std::string& key, const std::string& text, Commands one) -> Result<void> {
+  const auto add = [&](const std::string& key, const std::string& text, const Commands& one) -> Result<void> {
     auto found = origins.find(format("{}[{}]", key, text));
     if (found == origins.end()) found = origins.find(key);
     guard::join(set, BELLJAR_TRY(guard::rules_of(one, found == origins.end() ? Origin{"policy", "", 0} : found->second)),
