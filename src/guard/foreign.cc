@@ -69,6 +69,9 @@ constexpr std::string_view kNothingOutside =
     "nothing that an agent calls runs outside of the sandbox; open what such commands need: network.allow_unix_sockets, "
     "filesystem.writable_roots";
 constexpr std::string_view kUnknown = "is not a field that is known here";
+constexpr std::string_view kOpensNoHost =
+    "it keeps refusals out of reports and opens no host; network.allowed_domains does (`--net proxy --allow-domain HOST`), and "
+    "network.host_ports a port of this machine";
 constexpr std::string_view kCodexProxy =
     "its proxy is another: write network.mode = \"proxy\" and the hosts under network.allowed_domains in a policy";
 
@@ -549,6 +552,7 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
       return {};
     case How::kTexts:
       say(meaning.target, toml_list(BELLJAR_TRY(texts(member, false))), name);
+      if (meaning.target == "ignore_violations.network" && !member.value.items.empty()) result_.fields.back().note = kOpensNoHost;
       return {};
     case How::kPaths:
       add_paths(meaning.target, BELLJAR_TRY(texts(member, true)), name);

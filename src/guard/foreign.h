@@ -25,6 +25,7 @@ struct Field {
   std::string name;  // "network.allowedDomains"
   Fate fate = Fate::kPolicy;
   std::string detail;  // what became of it, or why not
+  std::string note{};  // what somebody may expect of it that it does not do
   bool operator==(const Field&) const = default;
 };
 std::string_view to_string(Field::Fate fate) noexcept;

@@ -127,6 +127,23 @@ TEST_F(GuardCommand, ImportPrintsAPolicyThatBelljarTakesAndRefusesByName) {
   EXPECT_EQ(belljar("policy import --without network.tlsTerminate ../t.json").code, 0);
 }
 
+// A document takes ignoreViolations for what opens hosts.
+TEST_F(GuardCommand, ImportSaysWhatOpensTheHostsWhoseRefusalsAreIgnored) {
+  const auto imported = [&](const std::string& network) {
+    write("s.json", R"({"enabled": true, "ignoreViolations": {"network": [)" + network + "]}}");
+    return belljar("policy import ../s.json");
+  };
+  const auto crawler = imported(R"("*.example.com:443")");
+  EXPECT_EQ(crawler.code, 0) << crawler.err;
+  EXPECT_TRUE(has(crawler.err,
+                  "belljar: `ignoreViolations.network`: it keeps refusals out of reports and opens no host; "
+                  "network.allowed_domains does (`--net proxy --allow-domain HOST`)"))
+      << crawler.err;
+  EXPECT_TRUE(has(crawler.out, "[ignore_violations]\nnetwork = [\"*.example.com:443\"]\n")) << crawler.out;
+  EXPECT_FALSE(has(crawler.out, "allowed_domains")) << "nothing is opened by it" << crawler.out;
+  EXPECT_EQ(imported("").err, "") << "the twin";
+}
+
 TEST_F(GuardCommand, PermissionOfAWorkspaceFileIsRefused) {
   write("w/.belljar/rules.toml", "[permission]\nmode = \"yolo\"\n");
   EXPECT_EQ(belljar("rules check make").code, 125);

@@ -27,8 +27,9 @@ constexpr std::string_view kOff =
 std::string as_json(const guard::Imported& imported) {
   std::string fields;
   for (const guard::Field& field : imported.fields)
-    fields += format(R"({}{{"field":{},"fate":"{}","detail":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
-                     guard::to_string(field.fate), policy::json_text(field.detail));
+    fields +=
+        format(R"({}{{"field":{},"fate":"{}","detail":{},"note":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
+               guard::to_string(field.fate), policy::json_text(field.detail), policy::json_text(field.note));
   return format(R"({{"dialect":"{}","policy":{},"permission":{},"fields":[{}]}})", guard::to_string(imported.dialect),
                 policy::json_text(guard::to_policy_file(imported)),
                 policy::json_text(imported.has_permission ? guard::to_toml(imported.permission) : ""), fields) +
@@ -43,6 +44,7 @@ void tell(const guard::Imported& imported) {
       print_note(format("nothing to do: `{}`: {}", escaped(field.name), field.detail));
     else if (field.fate == guard::Field::Fate::kOther)
       print_note(format("not imported: `{}` {}", escaped(field.name), field.detail));
+    else if (!field.note.empty()) print_note(format("`{}`: {}", escaped(field.name), field.note));
   }
   if (imported.is_off) print_note(format("warning: {}", kOff));
 }
