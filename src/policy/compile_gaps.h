@@ -9,8 +9,10 @@
 
 namespace belljar::policy {
 
-// Limits, layers, mounts at other places: what only Linux's means hold. `caps`: the limits that the other system holds itself.
-std::vector<CompileGap> common_gaps(const Policy& policy, std::string_view system, const std::vector<std::string_view>& caps);
+// Limits, layers, mounts at other places: what only Linux's means hold. `held`: the keys that the other system's text has itself.
+std::vector<CompileGap> common_gaps(const Policy& policy, std::string_view system, const std::vector<std::string_view>& held);
+// Every rule, volumes at their own places among them.
+Filesystem with_volumes(const Effective& effective);
 // The rules for literal paths, less specific ones first, of one path the strictest last; each path once.
 std::vector<FsEntry> in_order(const Filesystem& complete);
 // Errors: kFailedPrecondition, `require` names a clause with a gap.

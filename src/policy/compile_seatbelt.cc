@@ -132,7 +132,7 @@ std::string regex_of_glob(std::string_view glob) {
 
 class Profile {
  public:
-  Profile(const Effective& effective, const std::string& home) : complete_(effective.complete), policy_(effective.policy) {
+  Profile(const Effective& effective, const std::string& home) : complete_(with_volumes(effective)), policy_(effective.policy) {
     if (policy_.filesystem.secrets == Secrets::kDefault && !home.empty()) {
       for (const std::string_view secret : kSecrets)
         complete_.entries.insert(complete_.entries.begin(), {.path = format("{}/{}", home, secret), .access = Access::kNone});
@@ -142,7 +142,10 @@ class Profile {
 
   Result<Compiled> make() {
     BELLJAR_CHECK(check_names());
-    out_.gaps = common_gaps(policy_, "Seatbelt", {});
+    out_.gaps = common_gaps(policy_, "Seatbelt", {"filesystem.devices"});
+    out_.gaps.push_back({"environment", "a profile says nothing of variables: the command has all those of its caller"});
+    if (policy_.filesystem.allow_git_removal && policy_.filesystem.protect != Protect::kNone)
+      out_.gaps.push_back({"filesystem.allow_git_removal", "programs are not told apart: none moves or removes a .git"});
     out_.text = format("; made by `belljar policy compile --for seatbelt` of profile {}\n", policy_.profile);
     out_.text += format("; sandbox-exec -D {}=/private/tmp/SOME-EMPTY-DIRECTORY -f THIS-FILE COMMAND\n", kSeatbeltTmp);
     if (policy_.mode == Mode::kDangerFullAccess) {

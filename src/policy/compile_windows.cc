@@ -57,12 +57,12 @@ std::string list(const std::vector<std::string>& items) {
 class Launch {
  public:
   Launch(const Effective& effective, const MergeContext& context)
-      : effective_(effective), policy_(effective.policy), context_(context) {}
+      : complete_(with_volumes(effective)), policy_(effective.policy), context_(context) {}
 
   Result<Compiled> make() {
     if (policy_.mode == Mode::kExternalSandbox)
       return Error(Code::kInvalidArgument, "cannot compile mode external-sandbox").reason("it leaves the sandbox to somebody else");
-    out_.gaps = common_gaps(policy_, "Windows", {"memory", "pids", "cpus"});
+    out_.gaps = common_gaps(policy_, "Windows", {"limits.memory", "limits.pids", "limits.cpus"});
     const bool restricted = policy_.mode != Mode::kDangerFullAccess;
     out_.text = format(
         "{{\n  \"version\": 1,\n  \"profile\": {},\n  \"token\": {},\n  \"acl\": {},\n  \"job\": {},\n  \"firewall\": {},\n  "
@@ -94,8 +94,10 @@ class Launch {
       entries.push_back(format("{{\"path\": {}, \"sid\": \"capability-of-this-run\", \"access\": \"{}\", \"inherit\": true}}",
                                json_text(path), access));
     };
+    if (policy_.filesystem.tmp == Tmp::kPrivate)
+      gap("filesystem.tmp", "there is no private one: %TEMP% is the user's, which can be read and not written to");
     std::vector<std::string> closed;
-    for (const FsEntry& entry : in_order(effective_.complete)) {
+    for (const FsEntry& entry : in_order(complete_)) {
       if (entry.access == Access::kNone) {
         gap("filesystem.secrets", "a restricted token reads what its user reads: to hide files takes another account");
         continue;
@@ -107,7 +109,7 @@ class Launch {
         continue;
       }
       if (entry.access == Access::kRead) {
-        const FsEntry* const above = find_rule(effective_.complete, directory_of(entry.path));
+        const FsEntry* const above = find_rule(complete_, directory_of(entry.path));
         if (above != nullptr && above->access == Access::kWrite) add(*path, "deny-write"), closed.push_back(entry.path);
         continue;
       }
@@ -118,7 +120,7 @@ class Launch {
       add(*path, "write");
       protect(*path, add);
     }
-    for (const FsEntry& entry : effective_.complete.entries) {
+    for (const FsEntry& entry : complete_.entries) {
       if (entry.glob) gap("filesystem.globs", "access-control lists know no patterns");
     }
     return entries;
@@ -137,6 +139,8 @@ class Launch {
         if (name != "modules" && name != "worktrees") add(format("{}\\.git\\{}", root, with_backslashes(name)), "deny-write");
       }
     }
+    if (!policy_.filesystem.allow_git_removal)
+      gap("filesystem.allow_git_removal", "who may write to a directory may remove what is in it, a .git too");
     gap("filesystem.protect",
         "at the root of what is writable, for names that are there at the start; not for patterns, nor below");
   }
@@ -160,6 +164,9 @@ class Launch {
     if (network.mode == NetMode::kHost) return {};
     gap("network.mode",
         "rules of the firewall hold for an account: an administrator sets them once, and the command needs one of its own");
+    if (!network.allow_all_unix_sockets)
+      gap("network.unix_sockets", "the firewall sees no Unix sockets: those that the lists open can be connected to");
+    if (!network.publish.empty()) gap("network.publish", "there is one loopback: allow_local_binding opens it, or nothing does");
     std::vector<std::string> rules;
     const auto allow = [&](std::uint64_t port) {
       rules.push_back(format("{{\"action\": \"allow\", \"direction\": \"out\", \"remote\": \"127.0.0.1:{}\"}}", port));
@@ -192,7 +199,7 @@ class Launch {
         inherit, names(asked.include), names(asked.exclude), names(asked.pass), set);
   }
 
-  const Effective& effective_;
+  const Filesystem complete_;
   const Policy& policy_;
   const MergeContext& context_;
   Compiled out_;

@@ -9,10 +9,13 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "belljar/policy.h"
+#include "policy/profiles.h"
+#include "policy/schema.h"
 #include "support_policy.h"
 
 namespace belljar::policy {
@@ -154,6 +157,17 @@ TEST(CompileSeatbelt, ProtectedNamesAreKeptInEveryCase) {
   EXPECT_FALSE(Profile(seatbelt("[filesystem]\nprotect = \"all\"\n").text).writes("/w/.git/index"));
 }
 
+TEST(CompileSeatbelt, AVolumeAtItsOwnPlaceIsARule) {
+  const Profile profile(seatbelt(R"([filesystem]
+volumes = [{source = "/data/v", target = "/data/v", readonly = false}, {source = "/w/r", target = "/w/r"}]
+)")
+                            .text);
+  EXPECT_TRUE(profile.writes("/data/v/a"));
+  EXPECT_FALSE(profile.writes("/data/a"));
+  EXPECT_TRUE(profile.reads("/w/r/a"));
+  EXPECT_FALSE(profile.writes("/w/r/a"));
+}
+
 TEST(CompileSeatbelt, TheNetworkIsOpenedNoFurther) {
   const auto section = [](const std::string& toml) {
     const std::string text = seatbelt(toml).text;
@@ -224,6 +238,128 @@ TEST(Compile, WhatCannotBeHeldIsSaidOrRefused) {
     const auto wrong = merged({layer("user", std::string("[filesystem]\nentries = [") + entry + "]\n")});
     ASSERT_TRUE(wrong) << wrong.error().line();
     EXPECT_FALSE(compile_seatbelt(*wrong, place())) << entry;
+  }
+}
+
+// A value for each key of the schema. `beside`: what gives it a meaning; `named`: the gap that is there with it and without.
+struct Sample {
+  const char* key;
+  const char* value;
+  const char* beside = "";
+  const char* named = "";
+};
+constexpr char kProxy[] = "network.mode = \"proxy\"\n";
+constexpr char kShared[] = "filesystem.tmp = \"shared\"\n";
+constexpr Sample kSamples[] = {
+    {"profile", R"("build")"},
+    {"mode", R"("read-only")"},
+    {"backend", R"("container")"},
+    {"fallback", R"(["landlock"])"},
+    {"isolation", R"("vm")"},
+    {"enable_weaker_nested_sandbox", "true"},
+    {"allow_nested_userns", "true"},
+    {"allow_root_uid", "true"},
+    {"filesystem.entries", R"([{path = "/w/a", access = "read"}])"},
+    {"filesystem.writable_roots", R"(["/c/x"])"},
+    {"filesystem.readonly_paths", R"(["/w/a"])"},
+    {"filesystem.blocked_paths", R"(["/c/x"])", "", "filesystem.secrets"},
+    {"filesystem.volumes", R"([{source = "/c/x", target = "/c/x", readonly = false}])"},
+    {"filesystem.protect", R"("all")"},
+    {"filesystem.allow_git_removal", "true"},
+    {"filesystem.secrets", R"("none")"},
+    {"filesystem.tmp", R"("shared")"},
+    {"filesystem.tmp_size", R"("1MiB")"},
+    {"filesystem.temp_dir", R"("/c/x")"},
+    {"filesystem.clean_temp_dir", "true", "filesystem.temp_dir = \"/c/x\"\n"},
+    {"filesystem.exclude_tmpdir_env_var", "true", kShared},
+    {"filesystem.exclude_slash_tmp", "true", kShared},
+    {"filesystem.caches", R"("off")"},
+    {"filesystem.cache_dirs", "[]"},
+    {"filesystem.siblings", R"("hidden")"},
+    {"filesystem.scratch", R"(["/c/x"])"},
+    {"filesystem.devices", R"(["/dev/fuse"])"},
+    {"environment.inherit", R"("all")", "", "environment"},
+    {"environment.include", R"(["A*"])", "", "environment"},
+    {"environment.exclude", R"(["A*"])", "", "environment"},
+    {"environment.set", R"({A = "1"})", "", "environment"},
+    {"environment.pass", R"(["A"])", "", "environment"},
+    {"network.mode", R"("host")"},
+    {"network.allow_local_binding", "true"},
+    {"network.allow_unix_sockets", R"(["/c/x"])", "", "network.unix_sockets"},
+    {"network.allow_all_unix_sockets", "true"},
+    {"network.publish", "[3000]"},
+    {"network.host_ports", "[3000]"},
+    {"network.allowed_domains", R"(["a.example"])", kProxy, "network.domains"},
+    {"network.denied_domains", R"(["a.example"])", kProxy, "network.domains"},
+    {"network.allowed_requests", R"(["GET a.example"])", kProxy, "network.requests"},
+    {"network.methods", R"("limited")", kProxy},
+    {"network.proxy_auth", "true", kProxy},
+    {"network.http_proxy_port", "3129", kProxy},
+    {"network.socks_proxy_port", "3130", kProxy},
+    {"network.upstream_proxy", R"("http://proxy.example:3128")", kProxy},
+    {"network.upstream_bypass", R"(["a.example"])", kProxy},
+    {"network.transparent", "false", kProxy},
+    {"network.credentials", R"(["NAME for a.example"])", kProxy, "network.requests"},
+    {"network.tls_passthrough", R"(["a.example"])", kProxy},
+    {"network.tls_ca_file", R"("/c/x")", kProxy},
+    {"limits.timeout", R"("1s")"},
+    {"limits.max_timeout", R"("1s")"},
+    {"limits.idle_timeout", R"("1s")"},
+    {"limits.kill_grace", R"("1s")"},
+    {"limits.cpus", "1.5"},
+    {"limits.cpu_request", "0.5"},
+    {"limits.memory", R"("1GiB")"},
+    {"limits.memory_request", R"("1MiB")"},
+    {"limits.pids", "64"},
+    {"limits.open_files", "64"},
+    {"limits.file_size", R"("1MiB")"},
+    {"limits.disk", R"("1GiB")"},
+    {"limits.write_quota", R"("1MiB")"},
+    {"limits.egress_bytes", R"("1MiB")", kProxy},
+    {"limits.egress_connections", "4", kProxy},
+    {"limits.egress_rate", R"("1MiB")", kProxy},
+    {"limits.egress_heads", R"("1KiB")", kProxy},
+    {"limits.output_bytes", R"("1MiB")"},
+    {"limits.output_action", R"("kill")"},
+    {"commands.allow", R"(["make"])"},
+    {"commands.deny", R"(["make"])"},
+    {"container.image", R"("a/b:1")"},
+    {"container.pull", R"("never")"},
+    {"permission.mode", R"("plan")"},
+    {"permission.auto_allow_bash_if_sandboxed", "true"},
+    {"permission.ask_for_reads", "true"},
+    {"ignore_violations.file", R"(["/x"])"},
+    {"ignore_violations.network", R"(["a.example"])"},
+};
+// `require` is held: of what has a gap the compilation fails. `accept` changes nothing: every gap is said.
+constexpr const char* kOfGaps[] = {"require", "accept"};
+
+// A key that somebody adds to the schema is in neither text until it is compiled, and has to be a gap until then.
+TEST(CompileGaps, EachKeyIsCompiledOrNamed) {
+  MergeContext context = place();
+  context.tmpdir = "/c/tmp";
+  for (const Key& key : keys()) {
+    SCOPED_TRACE(key.name);
+    if (std::ranges::find(kOfGaps, key.name) != std::end(kOfGaps)) continue;
+    const auto* const sample = std::ranges::find(kSamples, key.name, [](const Sample& each) { return std::string_view(each.key); });
+    ASSERT_NE(sample, std::end(kSamples)) << "the test has no value for it";
+    const auto effective = [&](const std::string& toml) {
+      std::vector<Layer> layers = {layer("user", toml)};
+      if (key.name == "profile") layers.insert(layers.begin(), profile_layer(toml.empty() ? "workspace-write" : "build").value());
+      auto result = merged(layers, context);
+      EXPECT_TRUE(result) << result.error().line();
+      return result ? *result : Effective{};
+    };
+    const Effective without = effective(sample->beside);
+    const Effective with = effective(std::string(sample->beside) + sample->key + " = " + sample->value + "\n");
+    for (const auto& compile : {compile_seatbelt, compile_windows}) {
+      const auto before = compile(without, context), after = compile(with, context);
+      ASSERT_TRUE(before) << before.error().line();
+      ASSERT_TRUE(after) << after.error().line();
+      const bool is_named = has_gap(*after, sample->named[0] == 0 ? sample->key : sample->named);
+      EXPECT_TRUE(is_named || before->text != after->text || before->gaps != after->gaps)
+          << (compile == compile_seatbelt ? "seatbelt" : "windows");
+    }
   }
 }
 
