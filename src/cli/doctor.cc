@@ -28,6 +28,7 @@
 #include "cli/load.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
+#include "cli/run_notes.h"
 #include "policy/merge.h"
 #include "runtime/limits.h"
 
@@ -83,6 +84,7 @@ struct Findings {
   std::optional<backend::Advice> advice;
   std::vector<ModeReport> modes;
   std::vector<BackendState> backends;
+  std::string proxy_note;
 };
 
 // What keeps the native backend from starting; empty: nothing.
@@ -104,6 +106,7 @@ Result<Findings> examine(const PolicyFlags& flags) {
   backend::NativeBackend native(host);
   backend::LandlockBackend landlock(host);
   const Policy& policy = loaded.effective.policy;
+  if (policy.network.upstream_proxy.empty()) findings.proxy_note = note_of_proxy_variable();
   const std::string obstacle = find_obstacle(findings.probes);
   for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly, Mode::kDangerFullAccess, Mode::kExternalSandbox}) {
     ModeReport report = report_mode(native, policy, mode, loaded.context);
@@ -143,6 +146,7 @@ void print_text(const Findings& findings) {
     }
   }
   text += backends_text(findings.backends);
+  if (!findings.proxy_note.empty()) text += format("\nWith --net proxy: {}\n", findings.proxy_note);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
@@ -170,6 +174,7 @@ void print_json(const Findings& findings) {
     root["modes"].push_back(std::move(entry));
   }
   root["backends"] = backends_json(findings.backends);
+  if (!findings.proxy_note.empty()) root["proxy_note"] = findings.proxy_note;
   const std::string text = root.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   std::fwrite(text.data(), 1, text.size(), stdout);
 }

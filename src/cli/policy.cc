@@ -19,6 +19,7 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
+#include "cli/run_notes.h"
 #include "cli/start_plan.h"
 #include "policy/all_errors.h"
 #include "policy/compile.h"
@@ -79,6 +80,10 @@ int explain_policy(const GivenPolicy& given) {
   auto loaded = load_policy(given.flags);
   if (!loaded) return print_error(loaded.error());
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
+  const Network& network = loaded->effective.policy.network;
+  if (const std::string note = note_of_proxy_variable();
+      network.mode == NetMode::kProxy && network.upstream_proxy.empty() && !note.empty())
+    print_note(note);
   if (!given.host.empty()) return explain_host(given, *loaded);
   if (given.path.empty())
     return print_result(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));

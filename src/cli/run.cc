@@ -279,7 +279,7 @@ int run_command(const GivenRun& given) {
   } else {
     ran->result.tried = std::move(tried);
     tell_people(*ran, given.verbose);
-    tell_unreachable(ran->result);
+    tell_unreachable(ran->result, given.verbose);
     tell_refusals(ran->result, given.verbose, hint);
   }
   const ExecResult& result = ran ? ran->result : failed;

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -87,7 +88,27 @@ std::string_view why_unreachable(std::string_view reason) {
   return {};
 }
 
+bool has_clause(const EnforcementReport& report, std::string_view clause) {
+  return std::ranges::find(report, clause, &EnforcementClause::clause) != report.end();
+}
+
+void tell_proxy_variable(const EnforcementReport& report) {
+  if (!has_clause(report, "network.domains") || has_clause(report, "network.upstream_proxy")) return;
+  if (const std::string note = note_of_proxy_variable(); !note.empty()) print_note(note);
+}
+
 }  // namespace
+
+std::string note_of_proxy_variable() {
+  for (const char* name : {"HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"}) {
+    if (own_variable(name).empty()) continue;
+    return format(
+        "{} is set and not used: the proxy of a sandbox connects to the allowed hosts itself; to leave by another one, write it as "
+        "network.upstream_proxy in a policy, or --upstream-proxy",
+        name);
+  }
+  return {};
+}
 
 void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
                       const std::string& workspace) {
@@ -105,7 +126,7 @@ void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& 
   }
 }
 
-void tell_unreachable(const ExecResult& result) {
+void tell_unreachable(const ExecResult& result, bool told_all) {
   if (result.exit_code == 0) return;
   std::set<std::string> told;
   for (const EgressRecord& record : result.egress) {
@@ -114,6 +135,7 @@ void tell_unreachable(const ExecResult& result) {
     if (why.empty() || !told.insert(place).second) continue;
     print_note(format("{} is allowed and was not reached: {}", quoted(place), why));
   }
+  if (!told.empty() && !told_all) tell_proxy_variable(result.enforcement);
 }
 
 void tell_enforcement(const EnforcementReport& report) {
@@ -121,6 +143,7 @@ void tell_enforcement(const EnforcementReport& report) {
     print_note(format("{}: {} ({}{}{}){}{}", clause.clause, to_string(clause.enforced), clause.asked,
                       clause.mechanism.empty() ? "" : "; ", clause.mechanism, clause.detail.empty() ? "" : ": ",
                       escaped(clause.detail)));
+  tell_proxy_variable(report);
 }
 
 }  // namespace belljar::cli

@@ -20,9 +20,12 @@ void tell_limits(const ExecResult& result, std::uint64_t output_dropped);
 // /var/tmp, in whose place the sandbox has directories of its own. `complete`: policy::Effective::complete.
 void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
                       const std::string& workspace);
-// And which allowed hosts the proxy could not reach.
-void tell_unreachable(const ExecResult& result);
-// --verbose: every clause.
+// And which allowed hosts the proxy could not reach. `told_all`: tell_enforcement() has spoken.
+void tell_unreachable(const ExecResult& result, bool told_all);
+// A proxy that the caller's environment names: no variable leads a sandbox's way out, for a shell or an editor may have set it from
+// a file of the workspace. What to write instead, without its URL, which may hold a password. Empty: none is named.
+std::string note_of_proxy_variable();
+// --verbose: every clause, and that note where it matters.
 void tell_enforcement(const EnforcementReport& report);
 
 }  // namespace belljar::cli

@@ -68,6 +68,17 @@ TEST_F(Doctor, TwoWaysToAliyunAreNoChoice) {
   EXPECT_TRUE(has(doctor({{"AGENTBAY_API_KEY", "akm-x"}}).out, "  aliyun      yes  container ")) << "the twin";
 }
 
+TEST_F(Doctor, SaysThatAProxyOfTheEnvironmentIsNotUsed) {
+  const std::map<std::string, std::string> proxy = {{"http_proxy", "http://me:secretsecret@127.0.0.1:9"}};
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--json"}}) {
+    const auto told = doctor(proxy, more);
+    EXPECT_TRUE(has(told.out, "http_proxy is set and not used")) << told;
+    EXPECT_TRUE(has(told.out, "network.upstream_proxy")) << told;
+    EXPECT_FALSE(has(told.out + told.err, "secretsecret")) << told;
+    EXPECT_FALSE(has(doctor({}, more).out, "is set and not used")) << "the twin";
+  }
+}
+
 TEST_F(Doctor, ShowsNoKey) {
   const std::map<std::string, std::string> keys = {{"E2B_API_KEY", "e2b_secretsecret"},
                                                    {"AGENTBAY_API_KEY", "akm-secretsecret"},

@@ -221,6 +221,39 @@ TEST_F(EgressPorts, EverythingLeavesByTheUpstreamProxy) {
   EXPECT_NE(wrong.err.find("502"), std::string::npos) << wrong;
 }
 
+// A file of the workspace may have set it, by way of a shell or an editor; so it is told, and not followed.
+TEST_F(EgressPorts, AProxyInTheCallersEnvironmentIsToldAndNotFollowed) {
+  constexpr char kNote[] = "belljar: HTTPS_PROXY is set and not used: ";
+  const auto with_variable = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"env", "HTTPS_PROXY=http://me:p%40ss@127.0.0.1:3129", kBelljar});
+    Outcome outcome = world_.run(words);
+    EXPECT_EQ((outcome.out + outcome.err).find("p%40ss"), std::string::npos) << outcome;
+    return outcome;
+  };
+  const auto fetch = [&](const std::string& host, std::vector<std::string> more) {
+    std::vector<std::string> words{"run", "--net", "proxy", "--allow-domain", host};
+    words.insert(words.end(), more.begin(), more.end());
+    words.insert(words.end(), {"--", "curl", "-sSf", "http://" + host + "/a"});
+    return with_variable(words);
+  };
+  const std::vector<std::string> by_it{"--upstream-proxy", "http://me:p%40ss@127.0.0.1:3129"};
+  const Outcome alone = fetch("only.upstream.test", {});
+  EXPECT_NE(alone.exit_code, 0) << alone;
+  EXPECT_NE(alone.err.find(kNote), std::string::npos) << alone;
+  EXPECT_NE(alone.err.find("network.upstream_proxy"), std::string::npos) << alone;
+  EXPECT_EQ(world_.asked().find("http-proxy"), std::string::npos) << world_.asked();
+  const Outcome named = fetch("only.upstream.test", by_it);
+  EXPECT_EQ(named.out, "GET /a host=only.upstream.test at=93.184.0.90 body=0\n") << named;
+  EXPECT_EQ(named.err, "") << "the twin: there is nothing to tell";
+  EXPECT_EQ(fetch("web.test", {}).err, "") << "what works needs no words";
+  const std::string verbose = fetch("web.test", {"--verbose"}).err;
+  EXPECT_EQ(verbose.find(kNote), verbose.rfind(kNote)) << "once" << verbose;
+  EXPECT_NE(verbose.find(kNote), std::string::npos) << verbose;
+  EXPECT_EQ(with_variable({"run", "--verbose", "--", "true"}).err.find(kNote), std::string::npos) << "without a network";
+  EXPECT_NE(with_variable({"policy", "explain", "--net", "proxy"}).err.find(kNote), std::string::npos);
+  EXPECT_EQ(with_variable({"policy", "explain"}).err, "");
+}
+
 TEST_F(EgressPorts, TheUpstreamProxyMaySpeakSocks) {
   const std::vector<std::string> socks{"--allow-domain", "web.test", "--upstream-proxy", "socks5h://127.0.0.1:1081"};
   EXPECT_EQ(proxied("curl -sS http://web.test/a", socks).out, "GET /a host=web.test at=93.184.0.80 body=0\n");
