@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -135,6 +136,31 @@ TEST_F(RunInContainer, TheToolsOfDocument001RunThere) {
        {std::string("\"Command blocked: `rm -rf /`"), std::string(R"("Command failed (exit code 4):\n")"),
         std::string("\"Command completed successfully (no output)\""), work_.path() + R"(\n)", std::string("v20.0.0-of-the-image")})
     EXPECT_TRUE(has(talked.out, text)) << text << talked;
+  EXPECT_TRUE(engine_->containers().empty());
+}
+
+// The image's shell, whatever this machine has.
+TEST_F(RunInContainer, AToolsShellIsTheOneOfTheImage) {
+  const auto image_after = [&](const std::string& name, const std::string& change) {
+    EXPECT_EQ(engine_->client({"run", "--name", name, "--network", "none", test::Engine::image(), "sh", "-c", change}).exit_code,
+              0);
+    EXPECT_EQ(engine_->client({"commit", name, "localhost/" + name + ":1"}).exit_code, 0);
+    EXPECT_EQ(engine_->client({"rm", name}).exit_code, 0);
+    return "localhost/" + name + ":1";
+  };
+  const auto told = [&](const std::string& image) {
+    const std::string input =
+        R"({"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}})"
+        "\n"
+        R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"bash","arguments":{"command":"echo by ${OF:-sh}; exit 3"}}})"
+        "\n";
+    const std::map<std::string, std::string> env = {{"DOCKER_HOST", engine_->address()}, {"BELLJAR_IMAGE", image}};
+    return test::belljar({"mcp", "--backend", "container"}, {.input = input, .cwd = work_.path(), .env = env});
+  };
+  const auto without = told(image_after("only-sh", "rm /bin/bash"));
+  EXPECT_TRUE(has(without.out, R"(by sh\n[exit code 3])")) << without;
+  const auto with = told(image_after("with-bash", R"(printf '#!/bin/sh\nOF=bash exec /bin/sh "$@"\n' >/bin/bash)"));
+  EXPECT_TRUE(has(with.out, R"(by bash\n[exit code 3])")) << "the twin" << with;
   EXPECT_TRUE(engine_->containers().empty());
 }
 
