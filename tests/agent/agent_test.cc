@@ -2,16 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/support_agent.h"
+#include "base/format.h"
 #include "belljar/agent_model.h"
+#include "belljar/call_record.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/content_policy.h"
+#include "belljar/decorators.h"
 #include "belljar/exec_result.h"
 #include "belljar/guardian.h"
 #include "belljar/result.h"
@@ -332,6 +336,34 @@ TEST(ScriptedModel, AWrongScriptIsRefused) {
   EXPECT_TRUE(scripted_model(R"([{"text": "x", "stop": "end"}])"));
   const auto model = scripted(R"([{"expect": "no such thing", "text": "x"}])");
   EXPECT_FALSE(model->ask({.messages = {{.text = "hello"}}}, {}));
+}
+
+// One call of a model, and within it the calls of the sandbox: who watches the one sees it once, who watches the others sees each.
+TEST_F(AgentTest, APatchIsOneCallToMiddlewareAndFourToADecorator) {
+  struct Watch : AgentMiddleware {
+    void after_tool(AgentRun& /*run*/, const ToolUse& call, ToolResult& /*result*/) override { seen.push_back(call.name); }
+    std::vector<std::string> seen;
+  };
+  const auto watch = std::make_shared<Watch>();
+  ASSERT_TRUE(sandbox_->write_file("a", "one\n"));
+  ASSERT_TRUE(sandbox_->write_file("b", "two\n"));
+  std::vector<std::string> calls, verdicts;
+  AgentOptions with = options(R"([
+    {"calls": [{"name": "apply_patch", "arguments": {"patch": "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-one\n+first\n--- a/b\n+++ b/b\n@@ -1 +1 @@\n-two\n+second\n"}}]},
+    {"text": "done"}])");
+  with.sandbox = with_audit(sandbox_, [&](const AuditEntry& entry) {
+    if (entry.kind != "readFile") calls.push_back(format("{} {} {}", entry.kind, entry.subject, entry.bytes));
+  });
+  with.record = [&](const CallRecord& record) -> Result<std::int64_t> {
+    verdicts.push_back(format("{} {}", record.tool, to_string(record.verdict)));
+    return 0;
+  };
+  with.middleware = {watch};
+  EXPECT_EQ(Agent(std::move(with)).run("patch").text, "done");
+  EXPECT_EQ(watch->seen, std::vector<std::string>{"apply_patch"});
+  EXPECT_EQ(verdicts, std::vector<std::string>{"apply_patch run"});
+  EXPECT_EQ(calls, (std::vector<std::string>{"stat a 0", "stat b 0", "writeFile a 6", "writeFile b 7"}));
+  EXPECT_EQ(sandbox_->read_file("a").value() + sandbox_->read_file("b").value(), "first\nsecond\n");
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // make_sandbox where several backends may serve: `fallback`, `backend = "auto"`, policy.isolation.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <memory>
@@ -11,6 +12,9 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "runtime/enforcement.h"
+#include "support/as_user.h"
+#include "support/identity.h"
+#include "support/in_a_child.h"
 #include "support/temp_dir.h"
 
 namespace belljar {
@@ -81,6 +85,33 @@ TEST_F(ChosenSandbox, ARelativeWorkspaceIsBelowTheCurrentDirectory) {
   ASSERT_TRUE((*sandbox)->start());
   EXPECT_EQ((*sandbox)->workspace(), place_.path());
   EXPECT_EQ((*sandbox)->exec("pwd")->out.bytes, place_.path() + "\n");
+}
+
+TEST_F(ChosenSandbox, LocalWorksInTheCurrentDirectoryUnlessOneIsNamed) {
+  config_.backend = "local";
+  const auto wrote_in = [&](const std::string& workspace) {  // in a process with a current directory of its own
+    return test::in_a_child([&] {
+      if (::chdir(place_.path().c_str()) != 0) return 1;
+      config_.workspace = workspace;
+      const auto sandbox = make_sandbox(config_);
+      if (!sandbox || !(*sandbox)->start()) return 2;
+      if ((*sandbox)->workspace() != (workspace.empty() ? place_.path() : workspace)) return 3;
+      const auto result = (*sandbox)->exec("echo here >by-command");
+      if (!result || result->exit_code != 0 || !(*sandbox)->write_file("by-call", "here\n")) return 4;
+      return (*sandbox)->stop() ? 0 : 5;
+    });
+  };
+  const test::TempDir named;
+  if (test::is_root()) {
+    named.give_to(test::user_uid(), test::user_gid());
+    place_.give_to(test::user_uid(), test::user_gid());
+  }
+  EXPECT_EQ(wrote_in(named.path()), 0) << "the twin";
+  EXPECT_TRUE(std::filesystem::is_empty(place_.path()));
+  EXPECT_EQ(test::read_file(named / "by-command"), "here\n");
+  EXPECT_EQ(wrote_in(""), 0);
+  EXPECT_EQ(test::read_file(place_ / "by-command"), "here\n");
+  EXPECT_EQ(test::read_file(place_ / "by-call"), "here\n");
 }
 
 TEST_F(ChosenSandbox, GuardRailsAreOnlyForWhoNamesThem) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <filesystem>
@@ -23,6 +24,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "session/checks.h"
 #include "support/as_user.h"
 #include "support/eventually.h"
 #include "support/held_start.h"
@@ -317,6 +319,38 @@ TEST_F(Lifecycle, ALimitThatWasReachedIsAViolationOfItsRule) {
   EXPECT_EQ(told("sleep 200", {.timeout = 100ms}), "") << "the caller's own";
   EXPECT_EQ(told("sleep 200", {.timeout = 350ms}), "") << "the caller's own, too";
   EXPECT_TRUE(test::eventually([&] { return told("true", {}).empty(); })) << "300 ms are long enough, at some time";
+}
+
+// The times of the documents, where neither the call nor the policy says another; that one ends a command is seen with short ones.
+TEST_F(Lifecycle, ACommandHasThirtySecondsAndFiveMinutesAtMost) {
+  EXPECT_EQ(session::exec_timeout({}, {}), 30s);
+  EXPECT_EQ(session::exec_timeout({.timeout = 24h}, {}), 5min);
+  EXPECT_EQ(session::exec_timeout({.timeout = 1h}, {.max_timeout = 2h}), 1h) << "unless the policy says otherwise";
+  for (const char* backend : {"native", "landlock", "local"}) {
+    SCOPED_TRACE(backend);
+    if (std::string(backend) == "landlock" && !test::landlock_abi_at_least(4).empty()) continue;
+    config_.backend = backend;
+    config_.workspace = place_.path();
+    config_.policy.limits = {};
+    const auto asked = [&] {
+      const auto sandbox = start();
+      const EnforcementReport report = sandbox ? sandbox->enforcement() : EnforcementReport();
+      const auto clause = std::ranges::find(report, "limits.timeout", &EnforcementClause::clause);
+      return clause == report.end() ? "no clause" : clause->asked;
+    };
+    EXPECT_EQ(asked(), "30s a command, at most 5m");
+    config_.policy.limits.timeout = 200ms;
+    config_.policy.limits.max_timeout = 300ms;
+    EXPECT_EQ(asked(), "200ms a command, at most 300ms");
+    const auto sandbox = start();
+    ASSERT_TRUE(sandbox);
+    const auto ended = [&](const ExecOptions& options) {
+      const ExecResult result = sandbox->exec("sleep 1000", options).value();
+      return format("{} {}", result.exit_code, result.message);
+    };
+    EXPECT_EQ(ended({}), "124 command timeout after 200ms");
+    EXPECT_EQ(ended({.timeout = 24h}), "124 command timeout after 300ms");
+  }
 }
 
 TEST_F(Lifecycle, WhatEndedByItselfWasEndedByNoLimit) {

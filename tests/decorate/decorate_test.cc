@@ -60,7 +60,21 @@ std::size_t execs(const MockSandbox& mock) {
 TEST(Audited, EveryCallIsToldWithWhatCameOfIt) {
   auto mock = started_mock();
   std::vector<AuditEntry> entries;
+  using Clock = std::chrono::steady_clock;
+  Clock::duration inside{0};
+  mock->set_answer("slow", [&](const Command&, const ExecOptions&) {
+    const auto begun = Clock::now();
+    while (Clock::now() - begun < 2ms) std::this_thread::yield();
+    inside = Clock::now() - begun;
+    return ExecResult{};
+  });
   SandboxPtr sandbox = with_audit(mock, [&](const AuditEntry& entry) { entries.push_back(entry); });
+  const auto called = Clock::now();
+  EXPECT_EQ(sandbox->exec("slow")->exit_code, 0);
+  ASSERT_EQ(entries.size(), 1U) << "told once it has ended";
+  EXPECT_GE(entries[0].duration, std::chrono::floor<std::chrono::microseconds>(inside)) << "not less than the command took";
+  EXPECT_LE(entries[0].duration, Clock::now() - called) << "nor more than the caller waited";
+  entries.clear();
   EXPECT_EQ(sandbox->exec("fail")->exit_code, 3);
   EXPECT_TRUE(sandbox->write_file("f", "12345", {.how = WriteMode::kAppend}));
   EXPECT_EQ(sandbox->read_file("f").value(), "12345");

@@ -81,6 +81,26 @@ TEST_F(AgentProgram, AWorkspaceNamedThroughALinkIsKnownByThatNameToo) {
   EXPECT_EQ(read_file(workspace_ / "g"), "patched\n") << outcome;
 }
 
+TEST_F(AgentProgram, SkillsAreThoseOfTheHomeUnlessOthersAreNamed) {
+  home_.write(".agents/skills/commits/SKILL.md",
+              "---\nname: commits\ndescription: How commits are written here\n---\nUse the imperative mood.\n");
+  place_.write("skills/style.md", "---\nname: style\ndescription: The style of code\n---\nUse two blanks.\n");
+  const auto told = [&](const std::string& description, const std::string& name, std::vector<std::string> args) {
+    args.insert(args.end(), {"--mode", "yolo", "go"});
+    return scripted(R"([{"expect": ")" + description + R"(", "calls": [{"name": "skill", "arguments": {"name": ")" + name +
+                        R"("}}]}, {"expect": "Use ", "text": "read"}])",
+                    std::move(args));
+  };
+  const Outcome own = told("- commits: How commits are written here", "commits", {});
+  EXPECT_EQ(own.out, "read\n") << own;
+  const Outcome none = told("- commits: How commits are written here", "commits", {"--no-skills"});
+  EXPECT_NE(none.exit_code, 0) << "the twin" << none;
+  const Outcome others = told("- commits: How commits are written here", "commits", {"--skills", place_ / "skills"});
+  EXPECT_NE(others.exit_code, 0) << others;
+  const Outcome named = told("- style: The style of code", "style", {"--skills", place_ / "skills"});
+  EXPECT_EQ(named.out, "read\n") << named;
+}
+
 TEST_F(AgentProgram, WithoutATerminalAskingIsNo) {
   constexpr const char* kScript =
       R"([{"calls": [{"name": "write_file", "arguments": {"path": "x", "content": "y"}}]}, {"text": "tried"}])";

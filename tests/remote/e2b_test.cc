@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -103,6 +104,23 @@ TEST_F(E2b, CreateRunsForTenMinutesAndStopKills) {
   EXPECT_EQ(sandbox->exec("true").error().code(), Code::kFailedPrecondition);
   EXPECT_FALSE(sandbox->kill().value()) << "it is gone already";
   EXPECT_EQ(E2bSandbox::connect(id, fake_->options()).error().code(), Code::kNotFound);
+}
+
+TEST_F(E2b, ACommandHasThirtySecondsAndFiveMinutesAtMost) {
+  const auto asked = [&] {
+    const auto sandbox = create();
+    const EnforcementReport report = sandbox ? sandbox->enforcement() : EnforcementReport();
+    const auto clause = std::ranges::find(report, "limits.timeout", &EnforcementClause::clause);
+    return clause == report.end() ? "no clause" : clause->asked;
+  };
+  EXPECT_EQ(asked(), "30s a command, at most 5m");
+  config_.policy.limits.timeout = 200ms;
+  config_.policy.limits.max_timeout = 300ms;
+  EXPECT_EQ(asked(), "200ms a command, at most 300ms");
+  const auto sandbox = create();
+  ASSERT_NE(sandbox, nullptr);
+  EXPECT_EQ(sandbox->exec("sleep 1000")->message, "command timeout after 200ms");
+  EXPECT_EQ(sandbox->exec("sleep 1000", {.timeout = 24h})->message, "command timeout after 300ms");
 }
 
 TEST_F(E2b, AForkedChildsCopyEndsNothing) {
