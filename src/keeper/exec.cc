@@ -171,7 +171,7 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
         {.body = ExecutionEvent{call->shown, {}, handed.error().exit_code(), Reason::kStartFailed, 0, handed.error().line()}});
     return refuse(handed.error());
   }
-  const Json started = {{"started", handed->process->pid()}};
+  const Json started = {{"started", handed->process->pid()}, {"kill_grace_ms", kept.limits.kill_grace.count()}};
   if (!(handed->master.valid() ? channel.send(started, {handed->master.get()}) : channel.send(started))) return;
   handed->master.reset();
   Process& process = *handed->process;

@@ -9,7 +9,8 @@
 //   {..., "verb": "exec", "argv": [...], "env": {...}, "cwd": "", "timeout_ms": N, "shown": "", "allowed_domains": [...],
 //    "terminal": [rows, columns],
 //    "streams": [bool, bool, bool]} with a descriptor for each true stream
-//       -> {"started": PID}, with the terminal's other side; then {"result": "..."} (runtime/json.h, without the streams)
+//       -> {"started": PID, "kill_grace_ms": N}, with the terminal's other side; then {"result": "..."} (runtime/json.h, without
+//       the streams)
 //       meanwhile taken: {"signal": N}; {"over_limit": "stdout"}, which ends the command with the reason output; after the result:
 //       {"output_bytes": N}, for the log. A connection that closes ends the command.
 //

@@ -64,8 +64,10 @@ Signals::~Signals() {
   for (const int signal : kAsErrno) {
     if (sigismember(&old_, signal) == 0) sigaddset(&set, signal);
   }
-  // Neither must a ^C that was typed once too often at a command that has ended.
-  if (fd_.valid() && sigismember(&old_, SIGINT) == 0) sigaddset(&set, SIGINT);
+  // Neither must a ^C that was typed once too often at a command that has ended, nor a TERM, which timeout(1) sends twice.
+  for (const int signal : {SIGINT, SIGTERM}) {
+    if (fd_.valid() && sigismember(&old_, signal) == 0) sigaddset(&set, signal);
+  }
   const timespec now{};
   while (sigtimedwait(&set, nullptr, &now) > 0) {
   }

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "broker/broker.h"
 #include "runtime/limits.h"
+#include "runtime/told_to_end.h"
 
 namespace belljar::runtime {
 namespace {
@@ -32,7 +33,7 @@ constexpr int kKilled = 128 + SIGKILL;
 class Supervisor {
  public:
   Supervisor(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
-      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options) {
+      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), told_(limits.kill_grace) {
     start_clock(Clock::now());
   }
 
@@ -210,9 +211,16 @@ class Supervisor {
         case SIGINT:
           interrupt();
           break;
+        case SIGTERM:
+          tell_to_end(SIGTERM);
+          break;
         case SIGHUP:
-          forward(SIGHUP);
-          if (stdio_.lost_terminal()) stdio_.hang_up();
+          if (!stdio_.lost_terminal()) {
+            forward(SIGHUP);
+          } else {
+            tell_to_end(SIGHUP);
+            stdio_.hang_up();
+          }
           if (gone_) drained_ = true;
           break;
         default:
@@ -222,12 +230,20 @@ class Supervisor {
     }
   }
 
-  // What a terminal sends to its job goes to the command's group, anything else to the command, for which our pid stands: a
-  // supervisor that is told to reload keeps its workers.
+  // What a terminal sends to its job goes to the command's group, and so does what timeout(1) sends to a job. Anything else goes to
+  // the command, for which our pid stands: a supervisor that is told to reload keeps its workers.
   void forward(int signal) {
     if (gone_) return;
-    if (signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH) sandbox_.signal(1, signal);
+    if (signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH || signal == SIGTERM) sandbox_.signal(1, signal);
     else sandbox_.signal_alone(1, signal);
+  }
+
+  // Whoever sends TERM, or closes the terminal, wants the end, also of a command that ignores it.
+  void tell_to_end(int signal) {
+    if (gone_) drained_ = true;
+    else if (told_.again(Clock::now())) return kill_now();
+    forward(signal);
+    if (!kill_at_) kill_at_ = told_.kill_at();
   }
 
   // A second one soon after the first means it: the command did not end by the first.
@@ -387,7 +403,9 @@ class Supervisor {
         result.exit_code = exit_code_of(*cause_, result.exit_code);
       }
       apply_limits(status);
-      if (!cause_ && !exit_ && result.reason == Reason::kSignalled)
+      if (!cause_ && status == SIGKILL && told_.kill_at())
+        result.message = format("killed: it was told to end and had not within {}", to_string(limits_.kill_grace));
+      else if (!cause_ && !exit_ && result.reason == Reason::kSignalled)
         result.message = "the sandbox was killed from outside, or the machine ran out of memory";
     }
     note_lost_output();
@@ -461,6 +479,7 @@ class Supervisor {
   std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
   Clock::time_point started_, last_activity_, ended_{};
   std::chrono::microseconds last_cpu_{0};
+  ToldToEnd told_;
   std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;
   std::uint64_t read_at_end_[2]{};

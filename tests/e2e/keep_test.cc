@@ -268,7 +268,7 @@ TEST_F(Keep, JsonHoldsWhatRunsJsonHolds) {
 }
 
 TEST_F(Keep, AFrontsSignalsReachTheCommand) {
-  const std::string id = create();
+  const std::string id = create({"--kill-grace", "600s"});
   for (const auto& [signal, name] : {std::pair(SIGINT, "INT"), std::pair(SIGTERM, "TERM"), std::pair(SIGUSR1, "USR1")}) {
     Running front(words({"exec", id, "-c",
                          std::string("trap 'echo got ") + name + "; exit 7' " + name + "; echo up; while :; do sleep 0.05; done"}),
@@ -279,6 +279,14 @@ TEST_F(Keep, AFrontsSignalsReachTheCommand) {
     EXPECT_EQ(ended.exit_code, 7) << ended;
     EXPECT_TRUE(has(ended.out, std::string("got ") + name)) << ended;
   }
+}
+
+TEST_F(Keep, AFrontThatIsToldToEndKillsACommandThatIgnoresIt) {
+  const std::string id = create({"--kill-grace", "50ms"});
+  Running front(words({"exec", id, "-c", "trap '' TERM; echo up; sleep 1000"}), options());
+  ASSERT_TRUE(front.wait_for_output("up"));
+  front.send(SIGTERM);
+  EXPECT_EQ(front.wait().exit_code, 137);
 }
 
 TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {

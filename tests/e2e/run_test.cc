@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "e2e/support_run.h"
@@ -176,7 +177,8 @@ TEST_F(Run, SignalsReachTheCommand) {
 }
 
 TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
-  Running running(command_line({"--", "sh", "-c", "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
+  Running running(command_line({"--kill-grace", "600s", "--", "sh", "-c",
+                                "trap 'echo caught; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
                   {.stdin_is = Input::kNull, .cwd = workspace_.path()});
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGTERM);
@@ -185,16 +187,18 @@ TEST_F(Run, ACommandThatHandlesASignalKeepsItsExitCode) {
   EXPECT_EQ(outcome.out, "ready\ncaught\n");
 }
 
-// Our pid stands for the command's, not for its group: a supervisor that is told to reload keeps its workers. ^C goes to all.
+// Our pid stands for the command's, not for its group: a supervisor that is told to reload keeps its workers. ^C and TERM, which
+// means the end, go to all.
 TEST_F(Run, ASignalReachesTheCommandAndAnInterruptItsWholeGroup) {
   for (const int signal : {SIGHUP, SIGUSR1, SIGTERM, SIGINT}) {
-    const std::string expected = signal == SIGINT ? "ready\ncaught\nsleep 130\n" : "ready\ncaught\nsleep 0\n";
+    const bool to_all = signal == SIGINT || signal == SIGTERM;
+    const std::string expected = "ready\ncaught\nsleep " + std::to_string(to_all ? 128 + signal : 0) + "\n";
     // The signal is to come while the command waits for its child, which nobody else ends.
     const Outcome outcome = with_time_enough(
         [&](std::chrono::milliseconds time) {
           const std::string script = "trap 'echo caught' HUP USR1 TERM INT; sh -c 'echo ready; exec sleep " +
                                      std::to_string(time.count() / 1000) + "'; echo sleep $?";
-          Running running(command_line({"--no-pty", "--", "bash", "-c", script}),
+          Running running(command_line({"--no-pty", "--kill-grace", "600s", "--", "bash", "-c", script}),
                           {.stdin_is = Input::kNull, .cwd = workspace_.path()});
           EXPECT_TRUE(running.wait_for_output("ready"));
           running.send(signal);
@@ -213,6 +217,31 @@ TEST_F(Run, ASecondInterruptKills) {
   running.send(SIGINT);
   ASSERT_TRUE(running.wait_for_output("once"));
   running.send(SIGINT);
+  EXPECT_EQ(running.wait().exit_code, 137);
+}
+
+// timeout(1) waits for what it told to end, and tells it twice.
+TEST_F(Run, ACommandThatIgnoresTermIsKilledAfterTheGrace) {
+  std::vector<std::string> words =
+      command_line({"--kill-grace", "50ms", "--json", "--", "sh", "-c", "trap '' TERM; touch ready; sleep 1000 & wait"});
+  words.insert(words.begin(), {"timeout", "1000"});
+  Running running(words, {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(eventually([&] { return exists(workspace_ / "ready"); }));
+  running.send(SIGTERM);
+  const Outcome ended = running.wait();
+  EXPECT_EQ(ended.exit_code, 137) << ended;
+  EXPECT_NE(ended.out.find("killed: it was told to end and had not within 50ms"), std::string::npos) << ended;
+}
+
+TEST_F(Run, ALaterTermKillsAtOnce) {
+  Running running(
+      command_line({"--kill-grace", "600s", "--", "sh", "-c", "trap 'echo got' TERM; echo ready; while :; do sleep 0.05; done"}),
+      {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGTERM);
+  ASSERT_TRUE(running.wait_for_output("got"));
+  std::this_thread::sleep_for(600ms);  // sooner it would be the same one, sent twice
+  running.send(SIGTERM);
   EXPECT_EQ(running.wait().exit_code, 137);
 }
 

@@ -93,6 +93,7 @@ void start_cat(Shell& shell, const std::string& command) {
 }
 
 const std::string kRun = std::string(kBelljar) + " run -- ";
+const std::string kRunPatient = std::string(kBelljar) + " run --kill-grace 600s -- ";
 
 // `belljar` alone, for people: where they are, what they could try.
 TEST_F(Job, BelljarAloneSaysInTenLinesWhatToTry) {
@@ -168,10 +169,17 @@ TEST_F(Job, ATerminalThatIsClosedHangsUpTheOneInside) {
   {
     Shell shell(workspace_.path());
     ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
-    shell.type("exec " + kRun + "sh -c 'trap \"\" HUP; stty raw; echo st\"\"arted; cat; echo > go\"\"ne'\n");
+    shell.type("exec " + kRunPatient + "sh -c 'trap \"\" HUP; stty raw; echo st\"\"arted; cat; echo > go\"\"ne'\n");
     ASSERT_TRUE(shell.sees("started")) << shell.shown();
   }
   EXPECT_TRUE(exists(workspace_ / "gone"));
+}
+
+TEST_F(Job, ATerminalThatIsClosedEndsWhatIgnoresThat) {
+  Shell shell(workspace_.path());
+  ASSERT_TRUE(shell.sees("ready> ")) << shell.shown();
+  shell.type("exec " + kRun + "sh -c 'trap \"\" HUP; echo st\"\"arted; sleep 1000'\n");
+  ASSERT_TRUE(shell.sees("started")) << shell.shown();
 }
 
 // It cannot leave the alternate screen, show the cursor or let go of the mouse any more.

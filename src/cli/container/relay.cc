@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,6 +30,7 @@
 #include "runtime/capture.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
+#include "runtime/told_to_end.h"
 
 namespace belljar::cli {
 namespace {
@@ -115,11 +117,12 @@ void killed_by_pipe(ExecResult& result) {
 
 class Relay {
  public:
-  Relay(Process& process, runtime::Signals& signals, bool input, bool terminal)
+  Relay(Process& process, runtime::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
       : process_(process),
         signals_(signals),
         ended_(::eventfd(0, EFD_CLOEXEC)),
         raw_(terminal ? 0 : -1),
+        told_(kill_grace),
         input_(input),
         terminal_(terminal) {
     if (terminal_) raw_.enter();
@@ -144,13 +147,26 @@ class Relay {
  private:
   bool follow() {
     std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
-    if (::poll(set.data(), set.size(), -1) < 0) return true;
+    if (::poll(set.data(), set.size(), patience()) < 0) return true;
     if (set[0].revents != 0) return false;
+    if (patience() == 0) kill_once();
     while (const auto number = signals_.next()) pass_on(*number);
     return true;
   }
 
+  // Until it is to be killed; -1: it is not.
+  int patience() const {
+    if (!told_.kill_at() || killed_) return -1;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*told_.kill_at() - std::chrono::steady_clock::now());
+    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
+  }
+
+  void kill_once() {
+    if (!std::exchange(killed_, true)) (void)process_.signal(SIGKILL);
+  }
+
   void pass_on(int number) {
+    if (number == SIGTERM && told_.again(std::chrono::steady_clock::now())) return kill_once();
     if (number == SIGWINCH) {
       if (const auto size = runtime::window_size(0); terminal_ && size) (void)process_.resize(size->ws_row, size->ws_col);
     } else if (number == SIGTSTP) {
@@ -183,7 +199,8 @@ class Relay {
   runtime::Signals& signals_;
   UniqueFd ended_;
   runtime::RawTerminal raw_;
-  bool input_, terminal_;
+  runtime::ToldToEnd told_;
+  bool input_, terminal_, killed_ = false;
 };
 
 }  // namespace
@@ -203,7 +220,7 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
     options.input = SpawnInput::kPipe;
   }
   const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
-  auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal).run());
+  auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal, how.kill_grace).run());
   outlets.end();
   if (outlets.failed() == EPIPE) killed_by_pipe(*result);
   else if (outlets.failed() != 0)

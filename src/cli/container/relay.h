@@ -1,10 +1,12 @@
 // Joins a process in a sandbox to our own stdin, stdout, stderr, terminal and signals until it ends.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 
 #include "belljar/exec_result.h"
+#include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "runtime/signals.h"
@@ -12,10 +14,11 @@
 namespace belljar::cli {
 
 struct RelayOptions {
-  bool terminal = false;                  // give it one of its own
-  bool input = true;                      // our stdin is its
-  bool capture = false;                   // keep its output for the result instead of passing it on
-  std::optional<std::uint64_t> cap = {};  // bytes passed on of each stream; the rest is read and counted
+  bool terminal = false;                                       // give it one of its own
+  bool input = true;                                           // our stdin is its
+  bool capture = false;                                        // keep its output for the result instead of passing it on
+  std::chrono::milliseconds kill_grace = Limits{}.kill_grace;  // between a TERM of ours and KILL
+  std::optional<std::uint64_t> cap = {};                       // bytes passed on of each stream; the rest is read and counted
 };
 
 struct Relayed {

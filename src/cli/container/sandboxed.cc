@@ -225,6 +225,7 @@ Result<Relayed> run_it(const Given& given, const SandboxedBackend& backend, RunA
   options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
   const bool at_terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
   RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
+  how.kill_grace = limits.kill_grace;
   if (limits.output_bytes) how.cap = limits.output_bytes->count;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
   how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);

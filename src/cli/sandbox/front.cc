@@ -5,9 +5,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -18,10 +20,12 @@
 
 #include "base/format.h"
 #include "belljar/error.h"
+#include "belljar/policy.h"
 #include "belljar/result.h"
 #include "runtime/pump.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
+#include "runtime/told_to_end.h"
 
 namespace belljar::cli {
 namespace {
@@ -41,8 +45,8 @@ constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 class Front {
  public:
   Front(keeper::Channel& channel, runtime::Stdio& stdio, runtime::Signals& signals, runtime::RawTerminal& terminal,
-        OverCap over_cap)
-      : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal), over_cap_(over_cap) {}
+        OverCap over_cap, milliseconds kill_grace)
+      : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal), told_(kill_grace), over_cap_(over_cap) {}
 
   Result<std::string> run() {
     BELLJAR_CHECK(take_result());  // it may have come together with the start
@@ -67,6 +71,7 @@ class Front {
     }
     const int ready = ::poll(set.data(), count, patience());
     if (ready < 0) return {};
+    if (told_.kill_at() && !result_ && Clock::now() >= *told_.kill_at()) kill_once();
     if (result_ && ready == 0 && !pending()) drained_ = true;
     if (set[0].revents != 0) take_signals();
     for (std::size_t n = 0; n < 3; ++n) {
@@ -82,7 +87,13 @@ class Front {
     if (result_) return pending() ? -1 : 0;
     const bool waits = (stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) ||
                        (stdio_.pty() && terminal_.is_terminal() && !terminal_.is_raw());
-    return waits ? kForegroundCheckMs : -1;
+    int patience = waits ? kForegroundCheckMs : -1;
+    if (told_.kill_at() && !killed_) {
+      const auto left = std::chrono::ceil<milliseconds>(*told_.kill_at() - Clock::now()).count();
+      const int until_kill = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
+      patience = patience < 0 ? until_kill : std::min(patience, until_kill);
+    }
+    return patience;
   }
 
   bool pending() const { return (pump(1) != nullptr && pump(1)->pending() > 0) || (pump(2) != nullptr && pump(2)->pending() > 0); }
@@ -139,11 +150,20 @@ class Front {
         case SIGINT:
           interrupt();
           break;
+        case SIGTERM:
+          if (result_) drained_ = true;
+          if (told_.again(Clock::now())) kill_once();
+          else forward(SIGTERM);
+          break;
         default:
           forward(*signal);
           if (result_ && *signal != SIGUSR1 && *signal != SIGUSR2) drained_ = true;
       }
     }
+  }
+
+  void kill_once() {
+    if (!std::exchange(killed_, true)) forward(SIGKILL);
   }
 
   void interrupt() {
@@ -172,8 +192,9 @@ class Front {
   runtime::RawTerminal& terminal_;
   std::optional<std::string> result_;
   std::optional<Clock::time_point> interrupted_;
+  runtime::ToldToEnd told_;
   std::uint64_t read_at_end_[3]{};
-  bool drained_ = false, told_limit_ = false;
+  bool drained_ = false, told_limit_ = false, killed_ = false;
   OverCap over_cap_;
 };
 
@@ -242,7 +263,8 @@ Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const ru
   stdio.close_command_ends();
   if (stdio.pty() && !started.fds.empty()) stdio.attach_pty(std::move(started.fds[0]));
   FrontEnd end;
-  auto result = Front(channel, stdio, signals, terminal, over_cap).run();
+  const milliseconds kill_grace{started.message.value("kill_grace_ms", Limits{}.kill_grace.count())};
+  auto result = Front(channel, stdio, signals, terminal, over_cap, kill_grace).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
   note_lost(end, "stdout", stdio.output());
