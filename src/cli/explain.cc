@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -133,6 +134,19 @@ std::string in_words(std::size_t number, const Alike& alike) {
   return text;
 }
 
+// What an agent's profile refuses on purpose needs no permit, and no advice.
+std::string intended_in_words(std::span<const Alike> groups) {
+  std::string text;
+  for (const Alike& alike : groups) {
+    if (!policy::is_intended(alike.first)) continue;
+    if (text.empty())
+      text = format("\nintended by the profile {}, so seldom why a run failed:\n", escaped(alike.first.origin.layer));
+    text += "   " + sentence(alike.first) + "\n";
+    if (!alike.others.empty()) text += format("   {:<14}{}\n", "and the same:", list_some(alike.others));
+  }
+  return text;
+}
+
 std::string heading(const runtime::KeptRun& run) {
   std::uint64_t total = run.result.violations_dropped;
   for (const Violation& violation : run.result.violations) total += violation.count;
@@ -201,8 +215,11 @@ int explain(const GivenExplain& given) {
   if (given.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
-  for (const Alike& alike : group_alike(run->result.violations, context)) text += in_words(++number, alike);
-  return print_result(text + counted_only(run->result));
+  const std::vector<Alike> groups = group_alike(run->result.violations, context);
+  for (const Alike& alike : groups) {
+    if (!policy::is_intended(alike.first)) text += in_words(++number, alike);
+  }
+  return print_result(text + counted_only(run->result) + intended_in_words(groups));
 }
 
 }  // namespace

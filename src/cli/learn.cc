@@ -91,8 +91,7 @@ Result<int> learn_it(const GivenLearn& given) {
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
   std::vector<std::string> caller_env = caller_environment(loaded.effective.policy.network);
-  std::string cwd = given.flags.cwd;
-  if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
+  std::string cwd = BELLJAR_TRY(absolute_cwd(given.flags.cwd, context));
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
 
   runtime::Recorder recorder;

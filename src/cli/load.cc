@@ -37,6 +37,7 @@
 #include "policy/names.h"
 #include "policy/parse.h"
 #include "policy/paths.h"
+#include "policy/permit.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
 
@@ -346,6 +347,17 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   }
   BELLJAR_CHECK(keep_own_files(obeyed, loaded));
   return loaded;
+}
+
+Result<std::string> absolute_cwd(const std::string& given, const policy::MergeContext& context) {
+  if (given.empty() || given.starts_with('/')) return given;
+  std::string seen = format("{}/{}", context.cwd, given);
+  const std::string below = format("{}/{}", context.workspace, given);
+  if (::access(seen.c_str(), F_OK) != 0 && errno == ENOENT && ::access(below.c_str(), F_OK) == 0)
+    return Error(Code::kNotFound, format("cannot use {} as working directory", belljar::quoted(given)))
+        .reason(format("it is seen from the directory that you are in, {}", belljar::quoted(context.cwd)))
+        .next(format("--cwd {} names the one in the workspace", policy::shell_word(below)));
+  return seen;
 }
 
 policy::MergeContext context_here() {

@@ -53,6 +53,7 @@
 #include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
+#include "policy/permit.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
 #include "runtime/signals.h"
@@ -139,7 +140,9 @@ void tell_dropped(const ExecResult& result, const std::string& hint) {
 // `hint`: how to ask for more; empty when nothing was kept.
 void tell_refusals(const ExecResult& result, bool verbose, const std::string& hint) {
   std::uint64_t acts = result.violations_dropped, limits = 0;
-  for (const Violation& violation : result.violations) (violation.operation == "limit" ? limits : acts) += violation.count;
+  for (const Violation& violation : result.violations) {
+    if (!policy::is_intended(violation)) (violation.operation == "limit" ? limits : acts) += violation.count;
+  }
   if (verbose) {
     const std::vector<Violation> kinds = merge_alike(result.violations);
     const std::size_t shown = std::min(kinds.size(), kShownViolations);
@@ -242,10 +245,8 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
   std::vector<std::string> caller_env = caller_environment(policy.network);
   const policy::MergeContext& context = loaded.context;
-  // A relative --cwd is seen from the caller's directory, like any path on a command line; without one the command starts where the
-  // caller is, if that is inside the workspace.
-  std::string cwd = given.flags.cwd;
-  if (!cwd.empty() && !cwd.starts_with('/')) cwd = context.cwd + "/" + cwd;
+  // Without one the command starts where the caller is, if that is inside the workspace.
+  std::string cwd = BELLJAR_TRY(absolute_cwd(given.flags.cwd, context));
   if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
   command.cwd = cwd;
   backend::Workplace place{.workspace = context.workspace,

@@ -446,6 +446,10 @@ Permit permit_for(const Violation& violation, const PermitContext& context) {
   return permit;
 }
 
+bool is_intended(const Violation& violation) {
+  return violation.rule == "filesystem.entries" && violation.origin.layer.starts_with("agent-") && is_shipped(violation.origin);
+}
+
 std::string shell_word(std::string_view text) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+=:,@%";
   if (!text.empty() && text.find_first_not_of(kPlain) == std::string_view::npos) return std::string(text);

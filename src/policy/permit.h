@@ -38,6 +38,10 @@ struct Permit {
 };
 Permit permit_for(const Violation& violation, const PermitContext& context = {});
 
+// Refused on purpose by an agent's own profile, which the agent works on with: nothing that its user should permit, and seldom why
+// a run failed. A refusal by an entry that the user wrote is not.
+bool is_intended(const Violation& violation);
+
 // One word of a shell: as it is, in single quotes, or with $'...' where it holds what a terminal must not see.
 std::string shell_word(std::string_view text);
 

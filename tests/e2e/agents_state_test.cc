@@ -164,6 +164,22 @@ TEST_F(AgentsState, TheMemoryAmongTheTranscriptsIsReadOnly) {
   EXPECT_EQ(read_file(home_ / ".claude/projects/-new/t.jsonl"), "t\n") << "the twin";
 }
 
+// Claude Code tries to make such a directory in each run.
+TEST_F(AgentsState, WhatItsProfileRefusesOnPurposeIsNotBlamedForAFailure) {
+  make_persisting(agents()[0]);
+  const RunOptions options{.cwd = workspace_.path(), .env = environment()};
+  const Outcome failed = under("agent-claude", {"-c", "mkdir -p ~/.claude/projects/-ws/memory 2>&1; exit 3"});
+  EXPECT_EQ(failed.exit_code, 3) << failed;
+  EXPECT_EQ(failed.err.find("refused"), std::string::npos) << failed;
+  const Outcome told = belljar({"explain", "last"}, options);
+  EXPECT_NE(told.out.find("\nintended by the profile agent-claude, so seldom why a run failed:\n   `mkdir`"), std::string::npos)
+      << told;
+  EXPECT_EQ(told.out.find("1. "), std::string::npos) << told;
+  // The twin: what somebody may want to permit is told, and that alone is counted.
+  const Outcome both = under("agent-claude", {"-c", "mkdir -p ~/.claude/projects/-ws/memory; echo x > /etc/belljar-test; exit 3"});
+  EXPECT_NE(both.err.find("1 act was refused; belljar explain last"), std::string::npos) << both;
+}
+
 // Claude Code's ~/.claude.json names MCP servers, and is replaced by rename.
 TEST_F(AgentsState, TheFileBesideIsReadOnly) {
   home_.write(".claude.json", "{}\n");

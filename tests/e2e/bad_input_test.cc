@@ -118,6 +118,13 @@ TEST_F(Run, TheTwinsOfBadInputWork) {
   EXPECT_EQ(run_in({"--workspace", workspace_.path(), "--memory", "1GiB", "--timeout", "30s", "--disk", "1MiB", "--", "pwd"}).out,
             workspace_.path() + "\n");
   EXPECT_EQ(run_in({"--workspace", "./sub", "--", "pwd"}).out, workspace_ / "sub\n");
+  // Seen from the caller's directory; where it would be in the workspace alone, that is said.
+  mkdir((workspace_ / "sub/below").c_str(), 0755);
+  const Outcome elsewhere = run_in({"--workspace", "./sub", "--cwd", "below", "--", "pwd"});
+  EXPECT_EQ(elsewhere.exit_code, 125) << elsewhere;
+  EXPECT_NE(elsewhere.err.find("--cwd " + (workspace_ / "sub/below") + " names the one in the workspace"), std::string::npos)
+      << elsewhere;
+  EXPECT_EQ(run_in({"--workspace", "./sub", "--cwd", workspace_ / "sub/below", "--", "pwd"}).out, workspace_ / "sub/below\n");
   EXPECT_EQ(run_in({"--net", "host", "--", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--login", "-c", "true"}).exit_code, 0);
   EXPECT_EQ(run_in({"--allow-unix-socket", "/run/belljar-test-none", "--", "true"}).exit_code, 0);

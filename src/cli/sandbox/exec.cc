@@ -29,6 +29,7 @@
 #include "cli/sandbox/front.h"
 #include "keeper/directory.h"
 #include "keeper/wire.h"
+#include "policy/permit.h"
 #include "runtime/json.h"
 #include "runtime/pump.h"
 #include "runtime/run.h"
@@ -127,13 +128,21 @@ std::string with_streams(const Ordered& result, const FrontEnd& end) {
   return object.dump() + "\n";
 }
 
+bool is_intended(const Ordered& told) {
+  Violation violation;
+  violation.rule = told.value("rule", "");
+  if (const auto origin = told.find("origin"); origin != told.end())
+    violation.origin = {origin->value("layer", ""), origin->value("file", ""), 0};
+  return policy::is_intended(violation);
+}
+
 void tell_people(const Ordered& result, const std::string& id) {
   const std::string reason = result.value("reason", ""), message = result.value("message", "");
   if (reason != "exited" && reason != "signalled") print_note(escaped(message));
   std::uint64_t acts = result.value("violations_dropped", std::uint64_t{0});
   for (const Ordered& violation : result.at("violations")) {
     const std::string operation = violation.value("operation", "");
-    if (operation != "limit") acts += violation.value("count", std::uint64_t{1});
+    if (operation != "limit" && !is_intended(violation)) acts += violation.value("count", std::uint64_t{1});
     if (operation == "write" && violation.value("errno", 0) == 0)
       print_note(
           format("{} is as it was: what was written there was refused when it was closed", quoted(violation.value("target", ""))));
