@@ -41,7 +41,8 @@ struct ToolResult {
   std::string_view content;
 };
 std::string wrap_result(const ToolResult& result, std::string_view nonce);
-// What the system prompt should say of such results.
-std::string_view system_prompt_rules() noexcept;
+// What the system prompt should say of such results, or of results that are shown as they came.
+enum class Delimiters { kThere, kNone };
+std::string system_prompt_rules(Delimiters delimiters = Delimiters::kThere);
 
 }  // namespace belljar::guard

@@ -98,8 +98,9 @@ Defence::Defence(DefenceOptions options)
     : options_(std::move(options)), session_("mcp-" + random_hex(12)), gate_(ContentGate::create(options_.content)) {}
 
 std::string Defence::rules_for_model() const {
-  if (options_.level != DefenceLevel::kOn) return {};
-  return std::string(guard::system_prompt_rules()) + (gate_ ? gate_->system_prompt_rules() : "");
+  if (options_.level == DefenceLevel::kOff) return {};
+  if (options_.level == DefenceLevel::kJudge) return guard::system_prompt_rules(guard::Delimiters::kNone);
+  return guard::system_prompt_rules() + (gate_ ? gate_->system_prompt_rules() : "");
 }
 
 // With mutex_ held.
