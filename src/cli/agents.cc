@@ -37,7 +37,8 @@ int diff(const GivenAgents& given) {
     if (!given.json) text += show_dropped(given.agent, file);
     else text += format("{{\"path\":{},\"removed\":{},\"kept\":{}}}\n", policy::json_text(file.path), file.removed, !file.left_out);
   }
-  if (files->empty() && !given.json) print_note(format("the last run of {} changed nothing that was dropped", given.agent));
+  if (files->empty() && !given.json)
+    print_note(format("the last run of {} changed nothing that was dropped and is not kept by now", given.agent));
   return print_result(text);
 }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <functional>
 #include <iterator>
@@ -69,39 +70,23 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
                                                 : format("did you mean `{}`?", near));
 }
 
+std::string names_of(const std::vector<const CLI::App*>& commands) {
+  std::string all;
+  for (const CLI::App* command : commands) all += (all.empty() ? "" : ", ") + command->get_name();
+  return all;
+}
+
 Error unknown_command(const CLI::App& app, const std::string& wrong) {
+  const auto commands = app.get_subcommands([](const CLI::App*) { return true; });
   std::vector<std::string> known;
-  for (const CLI::App* sub : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(sub->get_name());
+  for (const CLI::App* sub : commands) known.push_back(sub->get_name());
   const std::vector<std::string_view> names(known.begin(), known.end());
   const std::string_view near = policy::nearest(wrong, names);
-  std::string all;
-  for (const std::string& name : known) all += (all.empty() ? "" : ", ") + name;
+  const std::string all = names_of(commands);
   return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(wrong)))
       .next(!near.empty() ? format("did you mean `{}`?", near)
             : all.empty() ? format("`{} --help` shows what fits", full_name(app))
                           : "commands are " + all);
-}
-
-// As an Error with the nearest right option or command.
-Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
-  const CLI::App& here = *chosen(&app);
-  for (const std::string& extra : app.remaining(true)) {
-    if (extra == "--") continue;
-    if ((here.get_name() == "run" || here.get_name() == "exec") && !extra.starts_with('-')) {
-      const CLI::Option* const text = here.get_option_no_throw("-c");
-      if (text != nullptr && text->count() > 0) {
-        return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
-            .next("-c takes one text: put quotes around all of it");
-      }
-      return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
-          .next(format("put `--` before the program: belljar {}{} -- {} ...", here.get_name(),
-                       here.get_name() == "exec" ? " ID" : "", escaped(extra)));
-    }
-    return extra.size() > 1 && extra[0] == '-' ? unknown_option(here, extra) : unknown_command(here, extra);
-  }
-  std::string text = refused.what();
-  for (char& c : text) c = c == '\n' ? ' ' : c;
-  return Error(Code::kInvalidArgument, escaped(text)).next(format("see `{} --help`", full_name(here)));
 }
 
 OptionInfo describe(const CLI::Option& option) {
@@ -134,6 +119,42 @@ CommandInfo describe(const CLI::App& app) {
     if (!sub->get_group().empty()) info.commands.push_back(describe(*sub));
   }
   return info;
+}
+
+// As an Error with the nearest right option or command.
+Error usage_error(const CLI::App& app, const CLI::ParseError& refused) {
+  const CLI::App& here = *chosen(&app);
+  for (const std::string& extra : app.remaining(true)) {
+    if (extra == "--") continue;
+    if ((here.get_name() == "run" || here.get_name() == "exec") && !extra.starts_with('-')) {
+      const CLI::Option* const text = here.get_option_no_throw("-c");
+      if (text != nullptr && text->count() > 0) {
+        return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
+            .next("-c takes one text: put quotes around all of it");
+      }
+      return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
+          .next(format("put `--` before the program: belljar {}{} -- {} ...", here.get_name(),
+                       here.get_name() == "exec" ? " ID" : "", escaped(extra)));
+    }
+    if (extra.size() > 1 && extra[0] == '-') return unknown_option(here, extra);
+    if (here.get_option_no_throw("--txn-name") != nullptr)
+      return Error(Code::kInvalidArgument, format("{} was not expected here", belljar::quoted(extra)))
+          .next(format("a transaction is named by an option: belljar {} --txn-name {}{}", here.get_name(), escaped(extra),
+                       here.get_option_no_throw("--to") == nullptr ? "" : "; a snapshot: --to " + escaped(extra)));
+    return unknown_command(here, extra);
+  }
+  const auto commands = here.get_subcommands([](const CLI::App*) { return true; });
+  if (!commands.empty() && here.get_subcommands().empty() && here.get_require_subcommand_min() > 0)
+    return Error(Code::kInvalidArgument, format("`{}` stands before a command", full_name(here)))
+        .reason("none was given")
+        .next("commands are " + names_of(commands));
+  std::string text = refused.what();
+  for (char& c : text) c = c == '\n' ? ' ' : c;
+  Error error(Code::kInvalidArgument, escaped(text));
+  const bool missing = dynamic_cast<const CLI::RequiredError*>(&refused) != nullptr;
+  const std::string usage = missing ? usage_of(describe(here)) : std::string();
+  return std::move(error).next(missing && usage.find('\n') == std::string::npos ? format("it is `{}`", usage)
+                                                                                : format("see `{} --help`", full_name(here)));
 }
 
 // Whether it was `--help all`. What stands behind `--` is the program's, and was taken out before.
@@ -348,6 +369,8 @@ int CommandLine::parse_and_run(std::vector<std::string> words, const int& exit_c
     return app()->exit(asked);
   } catch (const CLI::ParseError& refused) {
     const Error error = usage_error(*app(), refused);
+    // Alone it would be welcome() on a terminal.
+    if (words.empty()) return std::fputs(help_text(describe(*app()), HelpAmount::kFirst, {}).c_str(), stderr), error.exit_code();
     print_error(error);
     if (on_usage_error) on_usage_error(error);
     return error.exit_code();

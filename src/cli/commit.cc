@@ -130,6 +130,17 @@ void tell(const txn::CommitResult& result) {
   else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
 }
 
+// Where a transaction was named in the place of a path.
+Error advise_name(Error error, const txn::Place& place, const std::vector<std::string>& paths) {
+  const auto transactions = txn::list(place);
+  if (!transactions) return error;
+  for (const txn::Info& one : *transactions) {
+    if (std::ranges::find(paths, one.name) != paths.end())
+      return std::move(error).next(format("a transaction is named by an option: belljar commit --txn-name {}", one.name));
+  }
+  return error;
+}
+
 Result<int> commit(const GivenCommit& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
   PolicyFlags flags;
@@ -150,7 +161,10 @@ Result<int> commit(const GivenCommit& given) {
       return 0;
     }
   }
-  const txn::CommitResult result = BELLJAR_TRY(txn::commit(place, options));
+  auto committed = txn::commit(place, options);
+  if (!committed && committed.error().code() == Code::kNotFound)
+    return advise_name(std::move(committed.error()), place, given.paths);
+  const txn::CommitResult result = BELLJAR_TRY(std::move(committed));
   tell(result);
   if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
   return result.applied ? 0 : 1;
@@ -165,7 +179,7 @@ void add_commit(const OptionParser& app, int& exit_code) {
   const auto given = std::make_shared<GivenCommit>();
   add_txn_options(command, given->flags);
   const Option paths =
-      command.add_option("paths", given->paths, "Only these files and directories; the rest stays in the transaction");
+      command.add_option("PATH", given->paths, "Only these files and directories; the rest stays in the transaction");
   const Option all = command.add_flag("--all", given->all, "Everything, which ends the transaction (the default)").excludes(paths);
   command.add_flag("--interactive", given->interactive, "Ask for each change").excludes(paths).excludes(all);
   command.callback([given, &exit_code] {

@@ -2,6 +2,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -120,17 +121,67 @@ Result<Findings> examine(const PolicyFlags& flags) {
   return findings;
 }
 
+// Why no sandbox starts here by the default way; empty: one does.
+std::string why_not(const Findings& findings) {
+  if (findings.advice && !findings.advice->cause.empty()) return findings.advice->cause;
+  const std::string obstacle = find_obstacle(findings.probes);
+  return obstacle.empty() ? findings.modes.front().refusal : obstacle;
+}
+
+// What other machines hold in full, and this one does not.
+std::vector<const EnforcementClause*> weak_limits(const Findings& findings) {
+  std::vector<const EnforcementClause*> weak;
+  for (const EnforcementClause& clause : findings.modes.front().report) {
+    if (clause.enforced != Enforced::kFull && clause.clause.starts_with("limits.")) weak.push_back(&clause);
+  }
+  return weak;
+}
+
+// What somebody wants to know first.
+std::string verdict(const Findings& findings) {
+  constexpr std::string_view kAsked = "This machine can run sandboxes:";
+  if (const std::string why = why_not(findings); !why.empty()) return format("{} no: {}\n", kAsked, escaped(why));
+  std::string limits;
+  for (const backend::Probe& probe : findings.probes) {
+    if (!probe.works) limits += format("{}without {}", limits.empty() ? "" : ", ", probe.name);
+  }
+  for (const EnforcementClause* clause : weak_limits(findings))
+    limits += format("{}{} {}", limits.empty() ? "" : ", ", clause->clause, to_string(clause->enforced));
+  return limits.empty() ? format("{} yes\n", kAsked) : format("{} yes, with limits: {}\n", kAsked, limits);
+}
+
+// What to type, last: there it stands above the prompt.
+std::string next_steps(const Findings& findings) {
+  std::string text = "\nWhat to do next:\n";
+  const auto row = [&](std::string_view command, std::string_view what) { text += format("  {:<42} {}\n", command, what); };
+  if (!why_not(findings).empty()) {
+    if (findings.advice) {
+      for (const std::string& step : findings.advice->steps) text += format("  {}\n", step);
+    }
+    if (findings.modes.back().refusal.empty())
+      row("belljar run --backend landlock -- PROGRAM", "needs no namespaces, and holds less");
+    row("belljar doctor", "again, when that is done");
+    return text;
+  }
+  const auto weak = weak_limits(findings);
+  for (const EnforcementClause* clause : weak) {
+    if (clause->enforced == Enforced::kNone)
+      row(format("belljar run --accept {} ...", clause->clause), "runs without it, where a policy asks for it");
+  }
+  if (std::ranges::any_of(weak, [](const auto* clause) { return clause->detail.find("Delegate=yes") != std::string::npos; }))
+    row("systemd-run --user --scope -p Delegate=yes belljar run ...", "has a control group, which holds them in full");
+  row("belljar run -- PROGRAM", "your agent or any program, in a sandbox");
+  row("belljar", "what to try in this directory");
+  return text;
+}
+
 void print_text(const Findings& findings) {
-  std::string text = format("belljar on {} {} ({}), uid {}\n\nThis machine, by trying:\n", findings.machine.sysname,
-                            findings.machine.release, findings.machine.machine, findings.uid);
+  std::string text = format("belljar on {} {} ({}), uid {}\n{}\nThis machine, by trying:\n", findings.machine.sysname,
+                            findings.machine.release, findings.machine.machine, findings.uid, verdict(findings));
   if (std::string_view(findings.machine.machine) != "x86_64") text += "  note: x86-64 is the tested architecture\n";
   for (const backend::Probe& probe : findings.probes) {
     text += format("  {:<22} {:<4} {}\n", probe.name, probe.works ? "yes" : "no", escaped(probe.detail));
     if (!probe.loses.empty()) text += format("  {:<22}      without it: {}\n", "", probe.loses);
-  }
-  if (findings.advice) {
-    text += format("\nWhy user namespaces are refused: {}\nWhat to do:\n", findings.advice->cause);
-    for (const std::string& step : findings.advice->steps) text += "  " + step + "\n";
   }
   for (const ModeReport& mode : findings.modes) {
     text += format("\n{} ({} backend)", mode.mode, mode.backend);
@@ -147,6 +198,7 @@ void print_text(const Findings& findings) {
   }
   text += backends_text(findings.backends);
   if (!findings.proxy_note.empty()) text += format("\nWith --net proxy: {}\n", findings.proxy_note);
+  text += next_steps(findings);
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 

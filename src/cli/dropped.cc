@@ -241,14 +241,22 @@ void list_tree(int folder, const std::string& at, std::string_view tree, int dep
   }
 }
 
+std::optional<std::string> kept_text(std::string_view agent, const std::string& path) {
+  return read_plain_at(AT_FDCWD, place_of(agent) + "/" + kChanged + path, kMostOfAFile);
+}
+
+// What was kept of it is there by now, by `belljar agents keep` or otherwise.
+bool is_made(std::string_view agent, const DroppedFile& file) {
+  struct stat status{};
+  if (file.removed) return ::lstat(file.path.c_str(), &status) != 0 && errno == ENOENT;
+  const auto text = file.left_out ? std::nullopt : kept_text(agent, file.path);
+  return text && read_plain(file.path, kMostOfAFile) == text;
+}
+
 std::string link_target(const std::string& path) {
   char target[PATH_MAX];
   const ssize_t length = ::readlink(path.c_str(), target, sizeof target);
   return {target, length > 0 ? static_cast<std::size_t>(length) : 0};
-}
-
-std::optional<std::string> kept_text(std::string_view agent, const std::string& path) {
-  return read_plain_at(AT_FDCWD, place_of(agent) + "/" + kChanged + path, kMostOfAFile);
 }
 
 }  // namespace
@@ -304,6 +312,7 @@ Result<std::vector<DroppedFile>> dropped_files(std::string_view agent) {
     const UniqueFd top(::open((place_of(agent) + "/" + tree).c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (top.valid()) list_tree(top.get(), "", tree, 0, files);
   }
+  std::erase_if(files, [&](const DroppedFile& file) { return is_made(agent, file); });
   std::ranges::sort(files, {}, &DroppedFile::path);
   return files;
 }

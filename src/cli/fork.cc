@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/command_line.h"
@@ -19,7 +20,13 @@ struct GivenFork {
 
 Result<void> begin_fork(const GivenFork& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  return txn::make_fork(place, given.name);
+  BELLJAR_CHECK(txn::make_fork(place, given.name));
+  const std::string name = escaped(given.name);
+  print_note(
+      format("the transaction {0} begins where {1} is now: `belljar run --txn-name {0} -- PROGRAM` goes on in it, "
+             "`belljar diff --txn-name {0}` shows it",
+             name, place.name));
+  return {};
 }
 
 }  // namespace
@@ -28,7 +35,7 @@ void add_fork(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("fork", "Begin another transaction that goes on from the state of this one");
   const auto given = std::make_shared<GivenFork>();
   add_txn_options(command, given->flags);
-  command.add_option("name", given->name, "Its name").required().type_name("NAME");
+  command.add_option("NAME", given->name, "Its name").required().type_name("NAME");
   command.callback([given, &exit_code] {
     if (const auto done = begin_fork(*given); !done) exit_code = print_error(done.error());
   });

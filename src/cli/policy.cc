@@ -39,7 +39,7 @@ namespace {
 // What the sub-commands were given; lives as long as their callbacks.
 struct GivenPolicy {
   PolicyFlags flags;
-  bool json = false;
+  bool json = false, all = false;
   std::string path;
   std::string host;
   std::string name;
@@ -86,7 +86,9 @@ int explain_policy(const GivenPolicy& given) {
     print_note(note);
   if (!given.host.empty()) return explain_host(given, *loaded);
   if (given.path.empty())
-    return print_result(given.json ? policy::explain_json(loaded->effective) : policy::explain_text(loaded->effective));
+    return print_result(given.json ? policy::explain_json(loaded->effective)
+                                   : policy::explain_text(loaded->effective, given.all ? policy::ShownSecrets::kEach
+                                                                                       : policy::ShownSecrets::kCounted));
   const backend::RealHost host;
   auto answer = policy::explain_path(loaded->effective, loaded->context, given.path, [&](const std::string& path) {
     return host.canonical(path).value_or(backend::where_made(host, path));
@@ -174,6 +176,7 @@ void add_policy(const OptionParser& app, int& exit_code) {
       .add_flag("--json", given->json, "As one JSON object a line");
   const OptionParser explaining = command("explain", "Each effective value and the line it came from", explain_policy);
   explaining.add_flag("--json", given->json, "As one JSON object");
+  explaining.add_flag("--all", given->all, "Each of the secrets that are hidden by default, too");
   const Option path =
       explaining.add_option("--path", given->path, "What one path allows, and the rule that decides").not_empty().type_name("PATH");
   explaining

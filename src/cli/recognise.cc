@@ -20,6 +20,7 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
+#include "cli/tls_parts.h"
 #include "policy/agents.h"
 #include "policy/defaults.h"
 #include "policy/explain.h"
@@ -153,6 +154,8 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
   const bool chosen = !flags.policy.empty() || loaded.effective.origins.at("profile").layer != "built-in";
   if (chosen && !policy.profile.starts_with("agent-")) return loaded;
   const auto started = find_started_agent(command, path_inside(policy.environment));
+  // The other program says all that follows.
+  if (chosen && policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(policy));
   if (chosen) {
     if (started && started->agent->profile == policy.profile && switch_off_own_sandbox(command, *started, policy))
       print_note(format("{}'s own sandbox is off: this one holds for all that it starts", started->agent->name));
@@ -169,6 +172,7 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
                       belljar::quoted(started->file), agent.profile, agent.profile));
     return loaded;
   }
+  if (theirs.effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(theirs.effective.policy));
   const bool switched = switch_off_own_sandbox(command, *started, theirs.effective.policy);
   print_note(format("{} runs under its profile (belljar policy show {}){}; without it: --policy {}", agent.name, agent.profile,
                     switched ? ", its own sandbox off" : "", policy.profile));

@@ -2,6 +2,7 @@
 #include <memory>
 #include <string>
 
+#include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
 #include "cli/command_line.h"
@@ -19,7 +20,11 @@ struct GivenSnapshot {
 
 Result<void> take_snapshot(const GivenSnapshot& given) {
   const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  return txn::snapshot(place, given.name);
+  BELLJAR_CHECK(txn::snapshot(place, given.name));
+  const std::string name = escaped(given.name);
+  print_note(format("kept the transaction {0} as it is now: `belljar rollback{1} --to {2}` goes back to it", place.name,
+                    given.flags.name ? " --txn-name " + escaped(place.name) : "", name));
+  return {};
 }
 
 }  // namespace
@@ -28,7 +33,7 @@ void add_snapshot(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("snapshot", "Keep the state of a transaction, for `belljar rollback --to NAME`");
   const auto given = std::make_shared<GivenSnapshot>();
   add_txn_options(command, given->flags);
-  command.add_option("name", given->name, "Its name").required().type_name("NAME");
+  command.add_option("NAME", given->name, "Its name").required().type_name("NAME");
   command.callback([given, &exit_code] {
     if (const auto done = take_snapshot(*given); !done) exit_code = print_error(done.error());
   });

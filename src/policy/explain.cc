@@ -65,7 +65,20 @@ Origin origin_or_built_in(const Effective& effective, const std::string& name) {
   return found == effective.origins.end() ? Origin{"built-in", "", 0} : found->second;
 }
 
-std::string element_lines(const Effective& effective, std::string_view name, const Value& value) {
+// Some hundreds, between which the rules that somebody wrote are not seen.
+std::string secrets_line(std::string_view name, const std::vector<FsEntry>& entries) {
+  const auto is_secret = [](const FsEntry& entry) { return entry.kind == RuleKind::kDefaultSecret; };
+  constexpr int kNamed = 3;
+  std::string some;
+  int count = 0;
+  for (const FsEntry& entry : entries) {
+    if (is_secret(entry) && ++count <= kNamed) some += (some.empty() ? "" : ", ") + escaped(entry.path);
+  }
+  if (count <= kNamed) return {};
+  return format("{} += none  {} secrets: {} ... (belljar policy explain --all)  # default secrets\n", name, count, some);
+}
+
+std::string element_lines(const Effective& effective, std::string_view name, const Value& value, ShownSecrets secrets) {
   std::string text;
   const auto line = [&](const std::string& element, const std::string& shown_as) {
     text += format("{} += {}  # {}\n", name, escaped(shown_as),
@@ -78,7 +91,13 @@ std::string element_lines(const Effective& effective, std::string_view name, con
   } else if (const auto* map = std::get_if<std::map<std::string, std::string>>(&value)) {
     for (const auto& [key, element] : *map) line(key, key + " = " + to_toml(element));
   } else if (const auto* entries = std::get_if<std::vector<FsEntry>>(&value)) {
+    std::string folded = secrets == ShownSecrets::kCounted ? secrets_line(name, *entries) : std::string();
+    const bool folds = !folded.empty();
     for (const FsEntry& entry : *entries) {
+      if (folds && entry.kind == RuleKind::kDefaultSecret) {
+        text += std::exchange(folded, {});
+        continue;
+      }
       text += format("{} += {:5} {}{}  # {}\n", name, to_string(entry.access), escaped(entry.path), entry.glob ? " (pattern)" : "",
                      to_string(entry.origin));
     }
@@ -175,13 +194,13 @@ std::string to_json_text(const Effective& effective) {
   return text + (table.empty() ? "}\n" : "}}\n");
 }
 
-std::string explain_text(const Effective& effective) {
+std::string explain_text(const Effective& effective, ShownSecrets secrets) {
   std::string text;
   for (const Key& key : keys()) {
     const auto value = value_to_explain(key, effective);
     if (!value) continue;
     if (is_collection(key)) {
-      const std::string lines = element_lines(effective, key.name, *value);
+      const std::string lines = element_lines(effective, key.name, *value, secrets);
       text += !lines.empty() ? lines : format("{} = []  # {}\n", key.name, origin_of(effective, std::string(key.name)));
     } else {
       text += format("{} = {}  # {}\n", key.name, escaped(to_toml(*value)), origin_of(effective, std::string(key.name)));

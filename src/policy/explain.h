@@ -17,8 +17,10 @@ namespace belljar::policy {
 std::string to_toml_text(const Effective& effective);
 std::string to_json_text(const Effective& effective);
 
-// `policy explain`: a line for each value, "key = value  # origin"; rules of the file system most specific last.
-std::string explain_text(const Effective& effective);
+// `policy explain`: a line for each value, "key = value  # origin"; rules of the file system most specific last. kCounted: one line
+// for all secrets that are hidden by default.
+enum class ShownSecrets { kCounted, kEach };
+std::string explain_text(const Effective& effective, ShownSecrets secrets = ShownSecrets::kCounted);
 std::string explain_json(const Effective& effective);
 
 // Where an absolute path leads once its links are followed, as the backend that holds the rules takes it; the path itself where

@@ -56,10 +56,9 @@ constexpr const char* kSystemBundles[] = {"/etc/ssl/certs/ca-certificates.crt", 
                                           "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
                                           "/etc/ssl/cert.pem"};
 
-Error bad_value(const policy::Credential& rule, Code code, std::string why) {
-  return Error(code, format("cannot use the credential {}", quoted(rule.text)))
-      .reason(std::move(why))
-      .next("set its variable or file, or take it out of network.credentials");
+Error bad_value(const policy::Credential& rule, Code code, std::string why,
+                std::string next = "set its variable or file, or take it out of network.credentials") {
+  return Error(code, format("cannot use the credential {}", quoted(rule.text))).reason(std::move(why)).next(std::move(next));
 }
 
 // A pointer into the environment, never a copy of the value.
@@ -101,7 +100,9 @@ Result<void> check_value(const policy::Credential& rule, std::string_view value)
   if (value.size() < egress::kShortestCredential)
     return bad_value(
         rule, Code::kInvalidArgument,
-        format("its value has less than {} bytes: it would be found in answers by chance", egress::kShortestCredential));
+        format("its value has {} bytes, and {} are the least: a shorter one would be found in answers by chance", value.size(),
+               egress::kShortestCredential),
+        format("is it the whole value? One that is so short can only be handed in as it is: --env {}=VALUE", rule.name));
   if (value.size() > egress::kLongestCredential)
     return bad_value(rule, Code::kInvalidArgument, format("its value has more than {} bytes", egress::kLongestCredential));
   if (std::ranges::any_of(value, [](char c) { return c < ' ' || c > '~'; }))

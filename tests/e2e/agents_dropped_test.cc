@@ -84,6 +84,12 @@ TEST_F(AgentsDropped, AConfigThatSetsNothingIsNotTold) {
   EXPECT_TRUE(has(sets.err, "one file of claude's own state was changed")) << sets;
 }
 
+TEST_F(AgentsDropped, ANewFileOfSettingsIsToldThoughItHoldsNone) {
+  std::filesystem::remove(at_home("settings.json"));
+  claude("echo '{}' > settings.json");
+  EXPECT_EQ(diff(), "A " + at_home("settings.json") + "\n@@ -0,0 +1 @@\n+{}\n");
+}
+
 TEST_F(AgentsDropped, AnotherRunTakesThePlaceOfTheLast) {
   claude("echo 1 > one");
   EXPECT_TRUE(has(diff(), "/one\n"));
@@ -104,9 +110,12 @@ TEST_F(AgentsDropped, WhatIsKeptIsKeptByHandAndNothingElse) {
   EXPECT_TRUE(has(kept.out, "\n+{}\n")) << "shown before";
   EXPECT_EQ(read_file(at_home("settings.json")), "{}\n");
   EXPECT_FALSE(exists(at_home("skills"))) << "not asked for";
+  EXPECT_FALSE(has(diff(), "settings.json")) << "it is there by now";
+  EXPECT_TRUE(has(diff(), "SKILL.md") && has(diff(), "CLAUDE.md")) << diff();
   EXPECT_EQ(agents({"keep", "claude", "~/.claude/skills/s/SKILL.md", "CLAUDE.md", "--yes"}).exit_code, 0);
   EXPECT_EQ(read_file(at_home("skills/s/SKILL.md")), "skill\n");
   EXPECT_FALSE(exists(at_home("CLAUDE.md")));
+  EXPECT_EQ(diff(), "");
   EXPECT_NE(agents({"keep", "claude", "nothing", "--yes"}).exit_code, 0);
   EXPECT_NE(agents({"diff", "cluade"}).exit_code, 0);
 }

@@ -71,6 +71,21 @@ TEST_F(AgentsStart, ARecognisedAgentHasItsProfileAndItIsSaid) {
   EXPECT_EQ(codex({"--", programs_ / "node_modules/@openai/codex/bin/codex.js"}).out, kIts) << "by its path";
 }
 
+// A credential is put in by another program, which `run` becomes.
+TEST_F(AgentsStart, ItIsSaidOnceAlsoWithACredential) {
+  const std::map<std::string, std::string> key = {{"OPENAI_API_KEY", "a key that is long enough"}};
+  const Outcome outcome = codex({"--credential", "OPENAI_API_KEY for api.openai.com", "--", "codex"}, key);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  const std::string said = "runs under its profile";
+  EXPECT_TRUE(says(outcome, said)) << outcome;
+  EXPECT_EQ(outcome.err.find(said), outcome.err.rfind(said)) << outcome;
+  const Outcome refused =
+      codex({"--credential", "OPENAI_API_KEY for api.openai.com", "--", "codex"}, {{"OPENAI_API_KEY", "short"}});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_TRUE(says(refused, "its value has 5 bytes")) << refused;
+  EXPECT_TRUE(says(refused, "is it the whole value?")) << refused;
+}
+
 TEST_F(AgentsStart, ItsOwnSandboxIsOffWhereThisOneHolds) {
   programs_.write("node_modules/@openai/codex/bin/codex.js", "#!/bin/sh\necho \"$*\"\n", 0755);
   const std::string off = "-c sandbox_mode=\"danger-full-access\" exec hi\n";

@@ -61,6 +61,16 @@ TEST_F(Doctor, ListsEveryBackendWithItsIsolation) {
       << json;
 }
 
+TEST_F(Doctor, BeginsWithTheAnswerAndEndsWithWhatToType) {
+  const auto outcome = doctor({});
+  const std::string second = outcome.out.substr(outcome.out.find('\n') + 1);
+  const std::string asked = "This machine can run sandboxes: ";
+  EXPECT_TRUE(second.starts_with(asked + (outcome.exit_code == 0 ? "yes" : "no: "))) << outcome;
+  const std::string last = outcome.out.substr(outcome.out.rfind("\n\n") + 2);
+  EXPECT_TRUE(last.starts_with("What to do next:\n  ")) << outcome;
+  EXPECT_TRUE(has(last, outcome.exit_code == 0 ? "\n  belljar run -- PROGRAM " : "\n  belljar doctor ")) << outcome;
+}
+
 TEST_F(Doctor, TwoWaysToAliyunAreNoChoice) {
   const auto both = doctor({{"AGENTBAY_API_KEY", "akm-x"}, {"ALIYUN_MCP_ENDPOINT", "https://127.0.0.1/"}});
   EXPECT_TRUE(has(both.out, "  aliyun      no   container ")) << both;

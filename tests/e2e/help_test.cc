@@ -94,11 +94,15 @@ TEST(Help, OfACommandOfAnotherProgramIsThatProgramsOwn) {
   EXPECT_FALSE(has(container.out, "--txn")) << "it is refused there" << container;
 }
 
-TEST(Help, AloneWithoutATerminalIsRefusedAsBefore) {
+TEST(Help, AloneWithoutATerminalIsRefusedWithTheHelp) {
   const Outcome outcome = belljar({});
   EXPECT_EQ(outcome.exit_code, 125);
   EXPECT_EQ(outcome.out, "");
-  EXPECT_TRUE(has(outcome.err, "see `belljar --help`")) << outcome;
+  EXPECT_EQ(outcome.err, belljar({"--help"}).out);
+  const Outcome half = belljar({"policy"}), snapshot = belljar({"snapshot"});
+  EXPECT_EQ(half.exit_code, 125);
+  EXPECT_TRUE(has(half.err, "commands are show, list, explain, check,")) << half;
+  EXPECT_TRUE(has(snapshot.err, "it is `belljar snapshot NAME [OPTIONS]`")) << snapshot;
 }
 
 TEST(Completion, OffersWhatIsParsed) {

@@ -513,9 +513,19 @@ TEST_F(Txn, RecoverHasNothingToDoAfterAnOrderlyEnd) {
 TEST_F(Txn, SnapshotsAndForks) {
   write("f", "0\n");
   EXPECT_EQ(shell("echo 1 > f").exit_code, 0);
-  EXPECT_EQ(txn({"snapshot", "first"}).exit_code, 0);
+  const Outcome kept = txn({"snapshot", "first"});
+  EXPECT_EQ(kept.exit_code, 0) << kept;
+  EXPECT_NE(kept.err.find("`belljar rollback --to first` goes back to it"), std::string::npos) << kept;
   EXPECT_EQ(shell("echo 2 > f; echo n > n").exit_code, 0);
-  EXPECT_EQ(txn({"fork", "other"}).exit_code, 0);
+  const Outcome forked = txn({"fork", "other"});
+  EXPECT_EQ(forked.exit_code, 0) << forked;
+  EXPECT_EQ(forked.out, "");
+  EXPECT_NE(forked.err.find("`belljar run --txn-name other -- PROGRAM` goes on in it"), std::string::npos) << forked;
+  // Its name in the wrong place.
+  EXPECT_NE(txn({"diff", "other"}).err.find("belljar diff --txn-name other\n"), std::string::npos);
+  EXPECT_NE(txn({"rollback", "first"}).err.find("a snapshot: --to first\n"), std::string::npos);
+  EXPECT_NE(txn({"commit", "other"}).err.find("belljar commit --txn-name other\n"), std::string::npos);
+  EXPECT_EQ(txn({"commit", "nothing"}).err.find("--txn-name"), std::string::npos);
   EXPECT_EQ(shell("rm n; cat f").out, "2\n");
   EXPECT_EQ(txn({"rollback", "--txn-name", "default", "--to", "none"}).exit_code, 125);
   EXPECT_EQ(txn({"rollback", "--txn-name", "default", "--to", "first"}).exit_code, 0);

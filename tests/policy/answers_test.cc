@@ -108,6 +108,8 @@ TEST(Answers, OfGeminiATrustedParentIsThisFolder) {
 TEST(Answers, AFileMayDifferInAnswersAlone) {
   EXPECT_TRUE(same_but_answers(theme(), "", R"({"theme":"dark"})", kHere));
   EXPECT_FALSE(same_but_answers(theme(), "", R"({"theme":"dark","hooks":{}})", kHere));
+  EXPECT_FALSE(same_but_answers(theme(), "", "{}", kHere)) << "it is new, and no answer";
+  EXPECT_TRUE(same_but_answers(theme(), "{}", "{ }", kHere));
   EXPECT_TRUE(same_but_answers(log_in(), R"({"a":1})", R"({"a":1,"security":{"auth":{"selectedType":"vertex-ai"}}})", kHere));
   EXPECT_TRUE(same_but_answers(folders(), "", R"({"/home/u/ws":"TRUST_FOLDER"})", kHere));
   EXPECT_FALSE(same_but_answers(folders(), "", R"({"/srv":"TRUST_FOLDER"})", kHere));

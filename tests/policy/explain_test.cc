@@ -59,6 +59,17 @@ TEST(Explain, EachValueShowsItsLine) {
       has(explain_json(*effective), R"({"key":"limits.pids","value":7,"origin":{"layer":"user","file":"user.toml","line":2}})"));
 }
 
+TEST(Explain, TheDefaultSecretsAreOneLineUnlessEachIsAskedFor) {
+  const auto effective = merged({layer("user", "blocked_paths = [\"/mine\"]\n")});
+  const std::string few = explain_text(*effective), all = explain_text(*effective, ShownSecrets::kEach);
+  EXPECT_TRUE(has(few, " secrets: ")) << few;
+  EXPECT_TRUE(has(few, "policy explain --all)  # default secrets\n")) << few;
+  EXPECT_FALSE(has(few, "+= none  /home/u/.netrc")) << few;
+  EXPECT_TRUE(has(all, "+= none  /home/u/.netrc  # default secrets\n")) << all;
+  for (const std::string& text : {few, all}) EXPECT_TRUE(has(text, "+= none  /mine  # user user.toml:1\n")) << text;
+  EXPECT_TRUE(has(explain_json(*effective), "/home/u/.netrc"));
+}
+
 TEST(Explain, APathNamesTheWinningRule) {
   const auto effective = merged({layer("user", "writable_roots = [\"/a\"]\nblocked_paths = [\"/a/b\"]\n")});
   const auto hidden = explain_path(*effective, place(), "/a/b/../b/c");
