@@ -11,6 +11,8 @@
 #include "base/format.h"
 #include "broker/control_files.h"
 #include "broker/processes.h"
+#include "policy/defaults.h"
+#include "policy/paths.h"
 
 namespace belljar::broker {
 namespace {
@@ -53,7 +55,8 @@ bool may_be_mask(int errnum) { return may_be_policy(errnum) || errnum == EISDIR 
 
 // Nobody reads a mask. What may be read at a hidden path is something else that the policy shows there.
 bool is_shut(const Place& place) {
-  return ::faccessat(place.dir, std::string(place.bare()).c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0;
+  const std::string name(place.bare());
+  return ::faccessat(place.dir, name.c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0 || is_mask_at(place.dir, name);
 }
 
 }  // namespace
@@ -192,8 +195,11 @@ Ruling FileCall::ask(Place& place, Ask ask) const {
 }
 
 Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
-  return ask(place,
-             [&](const FileRules& rules, const std::string& path) { return rules.rule_for(act, path, is_dir, Beside(place.dir)); });
+  return ask(place, [&](const FileRules& rules, const std::string& path) {
+    if (act != Act::kRead && policy::is_within(path, policy::kUsedPlace))
+      return Ruling{.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.secrets", .allowed = "reading"};
+    return rules.rule_for(act, path, is_dir, Beside(place.dir));
+  });
 }
 
 Ruling FileCall::removal_rule(Place& place) {
@@ -282,7 +288,8 @@ int FileCall::explain_object(Act act, int object, int status) {
 int FileCall::explain_way(Act act, int start, std::string_view path, Places::Last last, int status) {
   if (status != -EACCES || told_ || !context.options.explain) return status;
   const Places::Barred barred = places().barred(start, path, last);
-  return tell(act, barred.dir, EACCES, barred.dir + "/" + barred.rest, status);
+  const bool below = !barred.rest.empty() && !barred.rest.starts_with('/');
+  return tell(act, barred.dir, EACCES, barred.dir + (below ? "/" : "") + barred.rest, status);
 }
 
 int FileCall::explain_hidden(Act act, Place& place, int status) {

@@ -205,6 +205,12 @@ int link_names(FileCall& file, const Named& from, Named& to, int flags) {
   return file.explain(Act::kHardLink, *place, status);
 }
 
+// cp -r makes a link like that in a hidden name's place. Following it notes that the name was used (runtime/used_names.h).
+int copy_mask(FileCall& file, std::string_view text) {
+  (void)file.places().object(-1, text, Places::Last::kFollow);
+  return -EACCES;
+}
+
 }  // namespace
 
 int perform_mkdir(FileCall& file) {
@@ -237,8 +243,9 @@ int perform_symlink(FileCall& file) {
   if (text.empty()) return -ENOENT;
   if (const int status = take(file, named, at ? args[1] : kFromCwd, args[at ? 2 : 1]); status != 0) return status;
   const auto rule = [&](Place& place) { return file.rule_link(place, text); };
-  return make_name(file, Act::kSymlink, named, rule,
-                   [&](const Place& place) { return result_of(::symlinkat(text.c_str(), place.dir, place.name.c_str())); });
+  return make_name(file, Act::kSymlink, named, rule, [&](const Place& place) {
+    return is_mask(text) ? copy_mask(file, text) : result_of(::symlinkat(text.c_str(), place.dir, place.name.c_str()));
+  });
 }
 
 int perform_unlink(FileCall& file) {

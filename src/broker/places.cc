@@ -14,6 +14,7 @@
 #include <climits>
 
 #include "base/format.h"
+#include "policy/defaults.h"
 
 namespace belljar::broker {
 namespace {
@@ -82,6 +83,16 @@ std::string_view take_component(std::string_view& rest) {
   return component;
 }
 
+bool is_hiding_place(int fd) {
+  struct stat now{};
+  return ::fstat(fd, &now) == 0 && now.st_mode == S_IFDIR && path_of(fd) == policy::kHiddenPlace;
+}
+
+std::string join(std::string dir, std::string_view name) {
+  if (!dir.ends_with('/')) dir += '/';
+  return dir.append(name);
+}
+
 // N of /proc/N and /proc/N/task/M; empty for all else.
 std::string process_of(int dir) {
   const std::string path = on_proc(dir) ? path_of(dir) : "";
@@ -104,6 +115,10 @@ bool protected_symlinks() {
 }
 
 }  // namespace
+
+bool is_mask(std::string_view link) { return link.starts_with(policy::kUsedPlace) || link == policy::kHiddenPlace; }
+
+bool is_mask_at(int dir, const std::string& name) { return is_mask(link_text(dir, name.c_str())); }
 
 std::string own_link(int fd) { return format("/proc/self/fd/{}", fd); }
 
@@ -196,6 +211,8 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
   const bool unsure = errno == ENOENT || errno == EXDEV || errno == EAGAIN;
   if (!file.valid()) return errno_is(unsure && !scoped() ? ELOOP : errno);
   if (on_proc(file.get())) return errno_is(ELOOP);
+  // Who may look at it has no more than that to do there.
+  if (is_hiding_place(file.get())) return errno_is(EACCES);
   return file;
 }
 
@@ -289,6 +306,10 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
       continue;
     }
     if (link.text.empty()) return errno_is(ENOENT);
+    if (is_mask(link.text)) {
+      barred_ = {join(path_of(here.get()), name), std::string(rest)};
+      return errno_is(EACCES);
+    }
     if (link.text.size() + rest.size() > kMostText) return errno_is(ENAMETOOLONG);
     text = link.text + std::string(rest);
     rest = text;
@@ -380,6 +401,7 @@ OrErrno<Places::Target> Places::through_link(const Place& place) {
     text = std::move(found->text);
   } else {
     text = link_text(link.get(), "");
+    if (is_mask(text)) return errno_is(EACCES);
   }
   if (target.file.valid()) return target;
   auto next = parent(place.dir, text);

@@ -172,6 +172,8 @@ std::string describe(const MountOp& op) {
                                          "write file",
                                          "make device",
                                          "link",
+                                         "link",
+                                         "hide",
                                          "hide names below",
                                          "set owner of",
                                          "open for the starter",

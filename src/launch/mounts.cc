@@ -123,6 +123,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kMkfile:
     case MountOpKind::kWriteFile:
     case MountOpKind::kSymlink:
+    case MountOpKind::kSeenLink:
+    case MountOpKind::kWhiteout:
     case MountOpKind::kDevice:
     case MountOpKind::kLinkNames:
     case MountOpKind::kChown:

@@ -42,6 +42,8 @@ enum class MountOpKind : std::uint8_t {
   kWriteFile,  // create `target` with `mode` and the bytes of `data`
   kDevice,     // character device `target`, number `device`, mode 0666; where that is refused, or without a number: `source` bound
   kSymlink,    // `target` -> `source`
+  kSeenLink,   // kSymlink with an access time of 0, which the first use of the link ends (relatime)
+  kWhiteout,   // `target` is absent in overlays that have it in an upper layer; where that is refused: kSymlink
   kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
   kGive,       // the directory `target`, opened for whoever starts the sandbox (Sandbox::take_given); at most kMaxGiven of a plan
@@ -119,7 +121,7 @@ struct InnerSocket {
 };
 inline constexpr std::size_t kMaxInnerSockets = 50;
 
-inline constexpr std::size_t kMaxGiven = 8;
+inline constexpr std::size_t kMaxGiven = 9;
 
 struct RlimitSpec {
   int resource = 0;

@@ -75,6 +75,19 @@ long make_link(int stage, const MountOp& op) noexcept {
   return raw_call(SYS_symlinkat, as_long(op.source.c_str()), stage, as_long(op.target.c_str()));
 }
 
+long make_seen_link(int stage, const MountOp& op) noexcept {
+  const long status = make_link(stage, op);
+  constexpr timespec kNever[2] = {{0, 0}, {0, UTIME_OMIT}};
+  if (status < 0) return status;
+  return raw_call(SYS_utimensat, stage, as_long(op.target.c_str()), reinterpret_cast<long>(kNever), AT_SYMLINK_NOFOLLOW);
+}
+
+// Needs no capability, mknod(2). Another sandbox around this one refuses all devices.
+long make_whiteout(int stage, const MountOp& op) noexcept {
+  const long status = raw_call(SYS_mknodat, stage, as_long(op.target.c_str()), S_IFCHR, 0);
+  return status == -EPERM ? make_link(stage, op) : status;
+}
+
 // --- the child's own helper, for the names
 
 Outcome outcome;
@@ -166,6 +179,8 @@ int run_stage_op(int stage, const MountOp& op, MayBind may_bind) noexcept {
   else if (op.kind == MountOpKind::kMkdir) status = raw_call(SYS_mkdirat, stage, path, op.mode);
   else if (op.kind == MountOpKind::kChown) status = raw_call(SYS_fchownat, stage, path, op.uid, op.gid, AT_SYMLINK_NOFOLLOW);
   else if (op.kind == MountOpKind::kSymlink) status = make_link(stage, op);
+  else if (op.kind == MountOpKind::kSeenLink) status = make_seen_link(stage, op);
+  else if (op.kind == MountOpKind::kWhiteout) status = make_whiteout(stage, op);
   else if (op.kind == MountOpKind::kMkfile || op.kind == MountOpKind::kWriteFile) status = write_file(stage, op);
   else if (op.kind == MountOpKind::kDevice) status = make_device(stage, op, may_bind);
   return status == -EEXIST ? 0 : static_cast<int>(status);

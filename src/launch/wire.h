@@ -9,7 +9,7 @@
 namespace belljar::launch::wire {
 
 inline constexpr int kMaxSteps = 24;
-inline constexpr int kMaxFds = 61;  // with one reply: seccomp listener, pty, sockets of the plan, root, given directories
+inline constexpr int kMaxFds = 62;  // with one reply: seccomp listener, pty, sockets of the plan, root, given directories
 inline constexpr int kMaxSkipped = 48;
 inline constexpr std::uint32_t kInlineExec = 48 * 1024;  // larger exec requests travel in a memfd
 

@@ -467,6 +467,8 @@ bool is_plain_file_secret(std::string_view path) noexcept {
   return path.substr(path.rfind('/') + 1) == ".pgpass";
 }
 
+std::string gpg_directory(std::string_view home) { return std::string(home) + "/.gnupg"; }
+
 std::vector<std::string> home_secret_paths(std::string_view home, std::string_view profile) {
   std::vector<std::string> result;
   result.reserve(std::size(kHomeSecrets) + 32);

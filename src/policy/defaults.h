@@ -22,6 +22,13 @@ std::vector<std::string> home_secret_paths(std::string_view home, std::string_vi
 // Of them: whose programs ask first whether it is a plain file, and complain at each start where it is none.
 bool is_plain_file_secret(std::string_view path) noexcept;
 
+// Of the secrets: gpg's.
+std::string gpg_directory(std::string_view home);
+
+// Inside, where hidden names lead: a directory of mode 000, and links to it whose access times tell which names were used.
+inline constexpr std::string_view kHiddenPlace = "/dev/hidden-by-belljar";
+inline constexpr std::string_view kUsedPlace = "/dev/used-by-belljar";
+
 // Caches of package managers and compilers below `home`, absolute.
 std::vector<std::string> default_cache_dirs(std::string_view home);
 

@@ -34,6 +34,7 @@
 #include "runtime/terminal.h"
 #include "runtime/transaction.h"
 #include "runtime/unserved.h"
+#include "runtime/used_names.h"
 #include "txn/base.h"
 #include "txn/store.h"
 
@@ -228,6 +229,7 @@ class Run {
     std::vector<UniqueFd> given = sandbox.take_given();
     for (std::size_t i = 0; i < given.size() && i < prepared_.scratch.size(); ++i)
       ran_.scratch.push_back({prepared_.scratch[i], std::move(given[i])});
+    UsedNames::of(prepared_, std::move(given)).add_violations(ran_.result, policy_, session_.complete, session_.origins);
   }
 
   backend::Prepared prepared_;

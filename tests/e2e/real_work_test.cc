@@ -136,9 +136,29 @@ TEST(RealWork, AHomeThatNoToolHasUsedYetMakesNoneOfThemComplain) {
                ".config/pip/other; do cat ~/$f 2>&1 | grep -c 'No such file'; done; cat ~/.config/git/credentials; true"},
               {.cwd = inside.path(), .env = {{"HOME", home.path()}}});
   EXPECT_EQ(outcome.out, "1\n1\n1\n1\n") << outcome;
-  EXPECT_EQ(outcome.err.find("Permission denied"), outcome.err.rfind("Permission denied"))
-      << outcome;  // the secret's own, no other
-  EXPECT_NE(outcome.err.find("credentials: Permission denied"), std::string::npos) << outcome;
+  EXPECT_NE(outcome.err.find("credentials: No such file"), std::string::npos) << outcome;
+  EXPECT_EQ(outcome.err.find("Permission denied"), std::string::npos) << outcome;
+  // The twin: what is there is hidden, by its own name and no other.
+  home.write(".config/git/credentials", "SECRET\n");
+  home.write(".config/git/ignore", "*.o\n");
+  const Outcome hidden = belljar({"run", "-c", "cat ~/.config/git/ignore ~/.config/git/credentials"},
+                                 {.cwd = inside.path(), .env = {{"HOME", home.path()}}});
+  EXPECT_EQ(hidden.out, "*.o\n") << hidden;
+  EXPECT_NE(hidden.err.find("credentials: Permission denied"), std::string::npos) << hidden;
+}
+
+// Where a machine has none of the hidden files, nobody complains of them.
+TEST(RealWork, WhoFindsNoneOfTheHiddenFilesSaysNothingOfThem) {
+  BELLJAR_NEEDS(user_namespaces());
+  const TempDir inside, home;
+  const std::string script =
+      "wget -q -O- http://127.0.0.1:1/; curl -sS -n http://127.0.0.1:1/; git init -q r; git -C r fetch -q https://127.0.0.1:1/x; "
+      "pip --version; npm config list; ssh -o BatchMode=yes 127.0.0.1; gpg --list-keys";
+  const Outcome outcome = belljar({"run", "-c", script}, {.cwd = inside.path(), .env = {{"HOME", home.path()}}});
+  for (const char* name : {".netrc", ".curlrc", ".wgetrc", ".git-credentials", ".config", ".npmrc", ".pypirc", ".ssh"})
+    EXPECT_EQ(outcome.err.find(home / name), std::string::npos) << name << outcome;
+  for (const char* complaint : {"ermission denied", "ead-only file system", "gpg: failed", "gpg: Fatal"})
+    EXPECT_EQ(outcome.err.find(complaint), std::string::npos) << complaint << outcome;
 }
 
 // libpq says at each connection that a password file is no plain file; one that it may not open it passes over.
@@ -153,7 +173,7 @@ TEST(RealWork, AHiddenPasswordFileOfPostgresIsAPlainFile) {
     return belljar(flags, {.stdin_is = Input::kNull, .cwd = inside.path(), .env = {{"HOME", home.path()}}});
   };
   const Outcome absent = look({});
-  EXPECT_EQ(absent.out, "regular empty file\n") << absent;
+  EXPECT_EQ(absent.out, "") << absent;
   EXPECT_NE(absent.err.find(".pgpass: Permission denied"), std::string::npos) << absent;
   home.write(".pgpass", "*:*:*:*:secret\n");
   const Outcome there = look({});

@@ -67,6 +67,30 @@ TEST_F(Violations, LastIsTheLastRunAlsoWithoutARefusalAndOfThisWorkspace) {
   EXPECT_NE(belljar({"explain", id}, there).out.find("/etc/belljar-test"), std::string::npos) << id;
 }
 
+// A mask answers inside the kernel and tells nobody; the name's own link does.
+TEST_F(Violations, AReadOfAHiddenSecretIsTold) {
+  base_.write("home/.ssh/id_rsa", "KEY\n");
+  base_.write("home/.netrc", "machine x\n");
+  base_.make_dir("home/.aws");
+  const Outcome refused = belljar({"run", "-c", "ls -la ~ >/dev/null; cat ~/.ssh/id_rsa; exec cat ~/.netrc ~/.bashrc"}, options());
+  EXPECT_EQ(refused.out, "") << refused;
+  EXPECT_TRUE(refused.err.ends_with("belljar: 2 acts were refused; belljar explain last\n")) << refused;
+  const std::string words = explain().out;
+  for (const char* name : {".ssh", ".netrc"}) {
+    EXPECT_NE(words.find("tried to read `" + (base_ / "home/") + name + "`, and got EACCES"), std::string::npos) << words;
+    EXPECT_NE(words.find("--read " + (base_ / "home/") + name), std::string::npos) << words;
+  }
+  EXPECT_NE(words.find("filesystem.secrets (default secrets)"), std::string::npos) << words;
+  EXPECT_EQ(words.find(".aws"), std::string::npos) << "nobody used it: " << words;
+  // What tells is not the command's to change.
+  const Outcome hushed = belljar(
+      {"run", "--verbose", "-c", "cat ~/.netrc; cd /dev/used-by-belljar; chmod 755 .; rm -f *; touch x; cat ~/.netrc; false"},
+      options());
+  EXPECT_NE(hushed.err.find("refused: read `" + (base_ / "home/.netrc")), std::string::npos) << hushed;
+  // The twin.
+  EXPECT_EQ(belljar({"run", "--read", base_ / "home/.netrc", "-c", "cat ~/.netrc"}, options()).out, "machine x\n");
+}
+
 TEST_F(Violations, ThatTmpIsPrivateIsSaidOfWhatLiesThere) {
   const TempDir there("/tmp");
   const std::string file = there.write("data", "DATA\n"), program = there.write("program", "#!/bin/sh\necho ran\n", 0755);

@@ -362,7 +362,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   lay_files(host_, place, paths.view);
   const bool lends = plan.identity == launch::Identity::kRootMapped;
   if (lends) own_stage(host_, place, plan, paths.view);
-  build_names(host_, paths.view, plan);
+  paths.view.seen = build_names(host_, paths.view, plan);
   if (plan.early) plan.early->make_names(stage_options(paths.view), plan.stage_names);
   if (lends) {
     BELLJAR_CHECK(lend_everything(host_, place, paths, plan));
@@ -374,6 +374,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
     prepared.overlay = {.path = layered->path, .upper = layered->layers.pool + "/" + layered->layers.upper};
   BELLJAR_CHECK(build_tree_ops(host_, paths.view, plan));
   prepared.scratch = given_layers(paths.view);
+  prepared.seen = paths.view.seen;
   insist(policy, plan);
   if (plan.early) plan.early->make_rest(plan.stage_rest);
   if (judges_files(policy, place)) prepared.file_rules = make_file_rules(policy, paths);

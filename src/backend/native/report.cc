@@ -93,9 +93,11 @@ Part mounted(const launch::Plan& plan, const Paths& paths) {
 Part covers(const launch::Plan& plan, const Paths& paths) {
   const View& view = paths.view;
   const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
-  const auto masked = [&](const auto& mask) { return covered(mask.first) || is_hidden(view, mask.first); };
+  const auto gone = [&](const std::string& path) { return covered(path) || is_hidden(view, path); };
+  const auto masked = [&](const auto& mask) { return gone(mask.first); };
   return {std::ranges::all_of(view.hide_dirs, covered) && std::ranges::all_of(paths.ways, covered) &&
-              std::ranges::all_of(view.hide_files, covered) && std::ranges::all_of(view.masks, masked),
+              std::ranges::all_of(paths.emptied, gone) && std::ranges::all_of(view.hide_files, covered) &&
+              std::ranges::all_of(view.masks, masked),
           "a mount over each hidden name"};
 }
 
@@ -199,7 +201,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
                             "started by name; it cannot be opened",
                             escaped(again->what)));
     else if (missing == paths.gaps.end())
-      report.full("filesystem.secrets", asked, "masks: entries of mode 000 over each name, there or not " + lock);
+      report.full("filesystem.secrets", asked, "masks over each name, there or not: EACCES, or absent " + lock);
     else
       report.partial("filesystem.secrets", asked, "masks and covers of mode 000 " + lock,
                      format("{} lies in a writable directory or under `/`: held only while it is not renamed or made on the host",
@@ -214,7 +216,8 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
   if (!paths.view.private_dirs.empty()) {
     std::vector<std::string> names;
     for (const PrivateDir& dir : view.private_dirs) {
-      if (std::ranges::find(paths.ways, dir.target) == paths.ways.end()) names.push_back(dir.target);
+      const auto is_it = [&](const std::string& path) { return path == dir.target; };
+      if (std::ranges::none_of(paths.ways, is_it) && std::ranges::none_of(paths.emptied, is_it)) names.push_back(dir.target);
     }
     const auto target = [](const PrivateDir& dir) { return dir.target; };
     report.held({mount_namespace(plan),

@@ -1,6 +1,7 @@
 #include "backend/native/tree.h"
 
 #include <string>
+#include <vector>
 
 #include "backend/native/host.h"
 #include "backend/native/tree_draft.h"
@@ -17,9 +18,9 @@ std::string stage_options(const View& view) {
   return options;
 }
 
-void build_names(const Host& host, const View& view, launch::Plan& plan) {
+std::vector<std::string> build_names(const Host& host, const View& view, launch::Plan& plan) {
   TreeDraft draft(host, view, plan);
-  make_mask_names(draft);
+  return make_mask_names(draft);
 }
 
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan) {
@@ -42,6 +43,7 @@ Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& pl
   make_proc(draft);
   make_masks(draft);
   make_caches(draft);
+  show_seen(draft);
   cover_stage(draft);
 
   BELLJAR_CHECK(drop_what_is_hidden(draft));

@@ -7,8 +7,10 @@
 //   B  everything is *attached*, shallow targets first, so that a deeper one lands on what covers it.
 //
 // Hidden names are held by a mask, not by mounts over files: the directory that holds them is shown through a read-only overlay
-// whose upper layer has an entry of mode 000 for each name. That holds whether the name exists or not, survives a rename on the
-// host (a bind over a file does not), answers EACCES, leaves no stub on the host, and costs one mount for any number of names.
+// whose upper layer has an entry for each name. That holds whether the name exists or not, survives a rename on the
+// host (a bind over a file does not), leaves no stub on the host, and costs one mount for any number of names. What is there is a
+// link to a link into a directory of mode 000, so it answers EACCES, and the second link's access time says at the end of the run
+// that it was used (View::seen): nothing that refuses inside the kernel tells anybody. What is absent stays so: a whiteout.
 #pragma once
 
 #include <map>
@@ -79,6 +81,7 @@ struct View {
   std::vector<Bind> binds;
   std::vector<std::string> hide_dirs, hide_files;  // existing paths outside of masks
   std::map<std::string, Mask> masks;
+  std::vector<std::string> closed;  // absent names that somebody wrote down as hidden: EACCES, where others are absent
   std::vector<Cache> caches;
   std::optional<KeptPool> kept_pool;
   std::string not_kept;  // why there is none although the policy asks for one
@@ -88,7 +91,8 @@ struct View {
   bool minimal_dev = true;
   bool fresh_proc = true;
   bool proc_optional = false;
-  bool terminal = false;  // a pty will be wanted
+  bool terminal = false;          // a pty will be wanted
+  std::vector<std::string> seen;  // hidden paths whose use is told: the links 0, 1 ... in the directory that is given last
   std::uint64_t private_bytes = 0, private_inodes = 0;
   uid_t owner_uid = 0;  // of private directories, as the host counts
   gid_t owner_gid = 0;
@@ -103,7 +107,8 @@ bool is_hidden(const View& view, std::string_view path);
 std::string stage_options(const View& view);
 
 // The hidden names, to `plan` (stage_names): they may be made before the rest is known. Needs masks, caches and owners of the view.
-void build_names(const Host& host, const View& view, launch::Plan& plan);
+// Returns what belongs in View::seen.
+std::vector<std::string> build_names(const Host& host, const View& view, launch::Plan& plan);
 
 // Appends the operations to `plan` (mounts, stage_rest, slots). Errors: a mount point that does not exist and may not be made.
 Result<void> build_tree_ops(const Host& host, const View& view, launch::Plan& plan);

@@ -17,6 +17,8 @@ namespace {
 
 using launch::MountOpKind;
 
+constexpr std::size_t kMaxScratch = launch::kMaxGiven - 1;  // one is show_seen()'s
+
 // What lies below a cache's layer, top first: hidden names in it, then the host's.
 std::vector<std::string> floors_of(const TreeDraft& draft, const Cache& cache) {
   std::vector<std::string> floors;
@@ -88,7 +90,7 @@ void put_kept_pool(TreeDraft& draft) {
 std::vector<std::string> given_layers(const View& view) {
   std::vector<std::string> places;
   for (const Cache& cache : view.caches) {
-    if (cache.scratch && cache.kept.empty() && places.size() < launch::kMaxGiven) places.push_back(cache.path);
+    if (cache.scratch && cache.kept.empty() && places.size() < kMaxScratch) places.push_back(cache.path);
   }
   return places;
 }
@@ -117,7 +119,7 @@ void make_caches(TreeDraft& draft) {
                .clause = cache.scratch ? "filesystem.scratch" : "filesystem.caches",
                .without = "it is read-only"});
     // What was written there, for who asks at the end: backend::given_layers().
-    if (cache.scratch && given++ < launch::kMaxGiven)
+    if (cache.scratch && given++ < kMaxScratch)
       draft.add({.kind = MountOpKind::kGive, .target = draft.stage(format("own-cache{}/up", number - 1))});
     draft.place(cache.path, to, true, flags);
   }

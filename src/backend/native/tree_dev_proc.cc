@@ -13,6 +13,7 @@
 #include "backend/native/tree_steps.h"
 #include "base/format.h"
 #include "launch/plan.h"
+#include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
@@ -56,7 +57,7 @@ void make_dev(TreeDraft& draft) {
                                                                       {"/proc/kcore", "core"},       {"pts/ptmx", "ptmx"}};
   for (const auto& [to, name] : kLinks)
     draft.add_stage({.kind = MountOpKind::kSymlink, .source = std::string(to), .target = join(dev, name)});
-  draft.mkdir(join(dev, kHiddenPlace.substr(5)), 0);
+  draft.mkdir(join(dev, policy::kHiddenPlace.substr(5)), 0);
   const int pts = draft.new_slot();
   std::string options("newinstance\0ptmxmode=0666\0mode=0620\0", 36);
   if (draft.view.chown_private) {

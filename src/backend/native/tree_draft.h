@@ -22,7 +22,6 @@ namespace belljar::backend {
 
 inline constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 inline constexpr std::string_view kStage = "/tmp";  // exists everywhere; always covered at the end (cover_stage)
-inline constexpr std::string_view kHiddenPlace = "/dev/hidden-by-belljar";  // a directory of mode 000
 
 // One mount to attach in phase B.
 struct Placement {

@@ -21,6 +21,8 @@ namespace {
 
 using launch::MountOpKind;
 
+constexpr std::string_view kSeenDir = "seen";
+
 // The lower layers of masks and caches must stay reachable while the stage covers /tmp, and an idmapped one must be attached
 // before an overlay may use it: those two kinds get a copy on the stage.
 bool needs_copy(const std::string& folder, int detached_fd) { return detached_fd >= 0 || is_under(folder, kStage); }
@@ -49,10 +51,33 @@ void make_ghost_parents(TreeDraft& draft, const std::string& folder, const std::
   }
 }
 
-// Existing names become directories of mode 000. The many absent ones become hard links to one symbolic link that leads to such a
-// directory, which `ls -l` shows: 2.6 us each where a directory takes 3.3. Inside a cache all are links: what can be written
-// could be given another mode. Where a program complains of what is no plain file before it opens it, the name is one.
-void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, const std::string& dir) {
+// The name leads to a link of its own, and that to the hiding place: it can be looked at, and neither opened nor entered.
+void make_seen(TreeDraft& draft, const std::string& path, const std::string& name, std::vector<std::string>& seen) {
+  const std::string link = format("/{}", seen.size());
+  draft.add_stage(
+      {.kind = MountOpKind::kSeenLink, .source = std::string(policy::kHiddenPlace), .target = draft.stage(kSeenDir) + link});
+  draft.add_stage({.kind = MountOpKind::kSymlink, .source = std::string(policy::kUsedPlace) + link, .target = name});
+  seen.push_back(path);
+}
+
+// How a name is held. In a cache, where what can be written could be given another mode, and where somebody wrote the name down: a link to
+// the hiding place, there or not. One of the default list that is absent stays so: programs ask for many of those, and complain.
+enum class Held { kFile, kSeen, kAbsent, kLink };
+
+Held how_held(const TreeDraft& draft, const std::string& path) {
+  if (in_cache(draft, path)) return Held::kLink;
+  if (draft.host.facts(path).kind == PathKind::kAbsent) {
+    const std::vector<std::string>& closed = draft.view.closed;
+    return std::ranges::find(closed, path) == closed.end() ? Held::kAbsent : Held::kLink;
+  }
+  if (policy::is_plain_file_secret(path)) return Held::kFile;
+  return draft.view.minimal_dev ? Held::kSeen : Held::kFile;
+}
+
+// Most names are absent: hard links to one whiteout, 2.6 us each where a directory takes 3.3. Where a program complains of what is
+// no plain file before it opens it, the name is one.
+void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, const std::string& dir,
+                std::vector<std::string>& seen) {
   // The overlay's root shows the mode and owner of its upper layer: copy the folder's.
   const PathFacts facts = draft.host.facts(folder);
   draft.mkdir(dir, facts.mode & 07777U);
@@ -62,17 +87,21 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
                      .uid = mask.lent ? draft.view.owner_uid : facts.uid,
                      .gid = mask.lent ? draft.view.owner_gid : facts.gid});
   }
-  std::string links;
+  std::string absent, links;
   for (const std::string& name : mask.hidden) {
     make_ghost_parents(draft, folder, dir, name);
     const std::string path = folder + "/" + name;
-    if (!in_cache(draft, path) && policy::is_plain_file_secret(name))
-      draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
-    else if (!in_cache(draft, path) && draft.host.facts(path).kind != PathKind::kAbsent) draft.mkdir(dir + "/" + name, 0);
-    else (links += name).push_back('\0');
+    const Held held = how_held(draft, path);
+    if (held == Held::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
+    else if (held == Held::kSeen) make_seen(draft, path, dir + "/" + name, seen);
+    else (held == Held::kAbsent ? absent : links).append(name).push_back('\0');
   }
-  if (!links.empty())
-    draft.add_stage({.kind = MountOpKind::kLinkNames, .source = "../absent", .target = dir, .data = std::move(links)});
+  const auto link_to = [&](const char* source, std::string& names) {
+    if (!names.empty())
+      draft.add_stage({.kind = MountOpKind::kLinkNames, .source = source, .target = dir, .data = std::move(names)});
+  };
+  link_to("../absent", absent);
+  link_to("../link", links);
   for (const std::string& ghost : mask.ghosts) {
     make_ghost_parents(draft, folder, dir, ghost);
     draft.mkdir(dir + "/" + ghost, 0755, GiveAway::kYes);
@@ -124,13 +153,18 @@ void capture_mask_floors(TreeDraft& draft) {
   }
 }
 
-void make_mask_names(TreeDraft& draft) {
-  if (draft.view.masks.empty()) return;
+std::vector<std::string> make_mask_names(TreeDraft& draft) {
+  std::vector<std::string> seen;
+  if (draft.view.masks.empty()) return seen;
   draft.stage_ops = &draft.plan.stage_names;
-  draft.add_stage({.kind = MountOpKind::kSymlink, .source = std::string(kHiddenPlace), .target = draft.stage("absent")});
+  const std::string place(policy::kHiddenPlace);
+  draft.add_stage({.kind = MountOpKind::kSymlink, .source = place, .target = draft.stage("link")});
+  draft.add_stage({.kind = MountOpKind::kWhiteout, .source = place, .target = draft.stage("absent")});
+  draft.mkdir(draft.stage(kSeenDir), 0555);
   int number = 0;
-  for (const auto& [folder, mask] : draft.view.masks) make_names(draft, folder, mask, names_of(number++));
+  for (const auto& [folder, mask] : draft.view.masks) make_names(draft, folder, mask, names_of(number++), seen);
   draft.stage_ops = &draft.plan.stage_rest;
+  return seen;
 }
 
 void make_masks(TreeDraft& draft) {
@@ -141,6 +175,14 @@ void make_masks(TreeDraft& draft) {
   }
   int number = 0;
   for (const auto& [folder, mask] : draft.view.masks) make_mask(draft, folder, number++);
+}
+
+// The one mount of ours that notes access times, and so one that can be written: the directory's mode, the broker and Landlock are
+// what keeps the command from it. Whoever got around them could keep a use of his own from being told, and nothing else.
+void show_seen(TreeDraft& draft) {
+  if (draft.view.seen.empty()) return;
+  draft.place(std::string(policy::kUsedPlace), draft.capture_own(draft.stage(kSeenDir), kQuiet | MOUNT_ATTR_NOEXEC));
+  draft.add({.kind = MountOpKind::kGive, .target = draft.stage(kSeenDir)});
 }
 
 }  // namespace belljar::backend

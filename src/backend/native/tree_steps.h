@@ -45,6 +45,8 @@ void make_proc(TreeDraft& draft);
 void make_masks(TreeDraft& draft);
 // Caches outside of masked folders, and those that are kept, have an overlay each: tree_caches.cc
 void make_caches(TreeDraft& draft);
+// View::seen: tree_masks.cc. The last to give.
+void show_seen(TreeDraft& draft);
 // Whoever reaches the stage un-hides every name on it. A view that shows nothing over it gets an empty directory there; a
 // restricted root is pivoted away from it. tree_stage.cc
 void cover_stage(TreeDraft& draft);
@@ -64,6 +66,6 @@ void enter_restricted_root(TreeDraft& draft);
 // --- beside the others: build_names(), tree_masks.cc
 
 // The hidden names are a file system of their own until an overlay takes them in: they are made beside all that comes between.
-void make_mask_names(TreeDraft& draft);
+std::vector<std::string> make_mask_names(TreeDraft& draft);
 
 }  // namespace belljar::backend

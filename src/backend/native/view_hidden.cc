@@ -161,9 +161,23 @@ void leave_way(ViewDraft& draft, const std::string& path) {
   if (!shown) draft.show(workspace, draft.writable(workspace) ? Access::kWrite : Access::kRead);
 }
 
+// gpg does nothing, not even verify a signature, where it has no directory and cannot make one.
+bool needs_own_directory(const ViewDraft& draft, const Hidden& name) {
+  return name.kind == PathKind::kAbsent && name.source == Source::kDefault && draft.place.overlays &&
+         name.path == policy::gpg_directory(draft.place.home) && held_by_homes_mask(draft, name.path);
+}
+
+// An empty one, gone with the sandbox; also where the host makes it later.
+void give_own_directory(ViewDraft& draft, const std::string& path) {
+  draft.view().masks[draft.place.home].ghosts.push_back(path.substr(draft.place.home.size() + 1));
+  draft.view().private_dirs.push_back({path, 0700});
+  draft.paths.emptied.push_back(path);
+}
+
 void hide_at(ViewDraft& draft, const Hidden& name) {
   if (name.source != Source::kSibling) ++draft.paths.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
+  if (absent && name.source == Source::kEntry) draft.view().closed.push_back(name.path);
   // Absent system paths are held by nobody at their own place either.
   if (!draft.elsewhere.empty() && (!absent || name.source == Source::kEntry || is_under(name.path, draft.place.home)))
     draft.hidden_paths.push_back(name.path);
@@ -171,6 +185,7 @@ void hide_at(ViewDraft& draft, const Hidden& name) {
   if (draft.out_of_sight(name.path)) return;
   if (!draft.view().whole_root && !shown(draft, name.path)) return;
   if (is_under(draft.place.workspace, name.path)) return leave_way(draft, name.path);
+  if (needs_own_directory(draft, name)) return give_own_directory(draft, name.path);
   if (held_by_homes_mask(draft, name.path)) return mask(draft, draft.place.home, name.path, name.asked);
   if (absent || name.kind == PathKind::kSymlink) return hide_absent(draft, name);
   hide_existing(draft, name);
