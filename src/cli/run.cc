@@ -232,6 +232,17 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
+// What a run that failed may have failed of, and nothing told.
+void tell_of_words(const ExecResult& result, const std::vector<std::string>& words, const LoadedPolicy& loaded,
+                   const std::string& cwd) {
+  const Filesystem& complete = loaded.effective.complete;
+  const policy::MergeContext& context = loaded.context;
+  tell_private_tmp(result, words, complete, context.workspace);
+  tell_hidden(result, words, complete, context, cwd.empty() ? context.workspace : cwd);
+  tell_no_network(result, words, loaded.effective.policy);
+  tell_read_only(result, loaded.effective.policy, complete, context.workspace);
+}
+
 Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried,
                             std::string& hint) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
@@ -258,7 +269,7 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   const IgnoredInterrupt ended;
   tried = choice.tried();
-  if (ran) tell_private_tmp(ran->result, words_of(given), loaded.effective.complete, context.workspace);
+  if (ran) tell_of_words(ran->result, words_of(given), loaded, cwd);
   if (ran) hint = keep_refusals(ran->result, given.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);

@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/environment.h"
@@ -17,7 +20,11 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "cli/errors.h"
+#include "policy/host.h"
+#include "policy/merge.h"
 #include "policy/paths.h"
+#include "policy/permit.h"
+#include "policy/refusal.h"
 
 namespace belljar::cli {
 
@@ -58,20 +65,69 @@ namespace {
 
 constexpr std::string_view kTemporary[] = {"/tmp", "/var/tmp"};
 
-// Paths in `text` below a temporary directory, as a shell's words have them: no expansion, no quoting beyond a cut.
+// Paths in `text` that are `folder` or lie below it, as a shell's words have them: no expansion, no quoting beyond a cut.
+std::vector<std::string> paths_in(std::string_view text, std::string_view folder) {
+  std::vector<std::string> paths;
+  for (std::size_t at = text.find(folder); at != std::string_view::npos; at = text.find(folder, at + folder.size())) {
+    const bool begins = at == 0 || std::string_view(" \t\n'\"=:(<>&|;`@").find(text[at - 1]) != std::string_view::npos;
+    const std::string_view path = text.substr(at, text.find_first_of(" \t\n'\"):;|&<>`$*?[{", at + folder.size()) - at);
+    if (begins && (path.size() == folder.size() || path[folder.size()] == '/')) paths.emplace_back(path);
+  }
+  return paths;
+}
+
 std::vector<std::string> temporary_paths(std::string_view text) {
   std::vector<std::string> paths;
   for (const std::string_view folder : kTemporary) {
-    for (std::size_t at = text.find(folder); at != std::string_view::npos; at = text.find(folder, at + folder.size())) {
-      const bool begins = at == 0 || std::string_view(" \t\n'\"=:(<>&|;`@").find(text[at - 1]) != std::string_view::npos;
-      const std::string_view path = text.substr(at, text.find_first_of(" \t\n'\"):;|&<>`$*?[{", at) - at);
-      if (begins && path.size() > folder.size() + 1 && path[folder.size()] == '/') paths.emplace_back(path);
+    for (std::string& path : paths_in(text, folder)) {
+      if (path.size() > folder.size() + 1) paths.push_back(std::move(path));
     }
   }
   return paths;
 }
 
 bool exists(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0; }
+// To the caller, who needs no rule for what the machine's own modes refuse.
+bool is_open(const std::string& path) { return ::faccessat(AT_FDCWD, path.c_str(), R_OK, AT_EACCESS) == 0; }
+
+// As a shell's words may have it: whole, below the home, below the directory that the command starts in.
+std::vector<std::string> spellings_of(const std::string& path, const std::string& home, const std::string& cwd) {
+  std::vector<std::string> spellings = {path};
+  const auto below = [&](const std::string& folder, std::initializer_list<const char*> starts) {
+    if (folder.empty() || folder == "/" || path == folder || !policy::is_within(path, folder)) return;
+    for (const char* start : starts) spellings.push_back(start + path.substr(folder.size() + 1));
+  };
+  below(home, {"~/", "$HOME/", "${HOME}/"});
+  below(cwd, {"", "./"});
+  return spellings;
+}
+
+// The first of the words that names `path` or something below it, as it stands there.
+std::string named_in(const std::vector<std::string>& words, const std::vector<std::string>& spellings) {
+  for (const std::string& word : words) {
+    for (const std::string& spelling : spellings) {
+      if (const std::vector<std::string> found = paths_in(word, spelling); !found.empty()) return found.front();
+    }
+  }
+  return {};
+}
+
+// Hosts that URLs in `text` name, but this machine's own name and addresses: of those their connections tell.
+std::vector<std::string> hosts_in(std::string_view text) {
+  constexpr std::string_view kScheme = "://";
+  std::vector<std::string> hosts;
+  for (std::size_t at = text.find(kScheme); at != std::string_view::npos; at = text.find(kScheme, at + kScheme.size())) {
+    const std::string url = "x" + std::string(text.substr(at, text.find_first_of(" \t\n'\"|&;<>()`", at) - at));
+    const std::string_view place = policy::place_in_url(url);
+    const auto host = policy::parse_host(place.substr(0, place.find_first_of(":/?#")));
+    if (host && !host->ip && !policy::is_localhost(*host)) hosts.push_back(policy::to_string(*host));
+  }
+  return hosts;
+}
+
+bool tells_of(const ExecResult& result, const std::string& path) {
+  return std::ranges::any_of(result.violations, [&](const Violation& one) { return policy::is_within(one.target, path); });
+}
 
 // Something that the policy says of more than the whole directory shows it.
 bool is_shown(const Filesystem& complete, std::string_view path) {
@@ -124,6 +180,52 @@ void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& 
                         path.starts_with("/var") ? "/var/tmp" : "/tmp", escaped(path)));
     }
   }
+}
+
+void tell_hidden(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
+                 const policy::MergeContext& context, const std::string& cwd) {
+  if (result.exit_code == 0) return;
+  std::set<std::string> told;
+  for (const FsEntry& rule : complete.entries) {
+    if (rule.glob || rule.access != Access::kNone || rule.path == "/") continue;
+    const std::string named = named_in(words, spellings_of(rule.path, context.home, cwd));
+    if (named.empty() || find_rule(complete, rule.path)->access != Access::kNone || !is_open(rule.path) ||
+        tells_of(result, rule.path) || !told.insert(named).second)
+      continue;
+    const Violation read{.operation = "read",
+                         .target = rule.path,
+                         .rule = std::string(policy::entry_key(rule)),
+                         .origin = rule.origin,
+                         .errnum = EACCES,
+                         .allowed = std::string(policy::kHiddenByRule)};
+    const policy::Permit permit = policy::permit_for(read, {context.home, context.runtime_dir});
+    const std::string next = !permit.flag.empty()   ? format("; {} shows it", permit.flag)
+                             : !permit.step.empty() ? format("; to see it, {}", permit.step)
+                                                    : "";
+    print_note(format("{} is hidden inside ({}){}", quoted(named), escaped(to_string(rule.origin)), next));
+  }
+}
+
+void tell_no_network(const ExecResult& result, const std::vector<std::string>& words, const Policy& policy) {
+  if (result.exit_code == 0 || policy.network.mode != NetMode::kNone) return;
+  std::set<std::string> told;
+  for (const std::string& word : words) {
+    for (const std::string& host : hosts_in(word)) {
+      if (told.insert(host).second)
+        print_note(format("{} is out of reach: the sandbox has no network; --net proxy --allow-domain {} opens it", quoted(host),
+                          escaped(host)));
+    }
+  }
+}
+
+void tell_read_only(const ExecResult& result, const Policy& policy, const Filesystem& complete, const std::string& workspace) {
+  const FsEntry* rule = find_rule(complete, workspace);
+  if (result.exit_code == 0 || !result.message.empty()) return;  // it never began, or was ended
+  if (policy.mode != Mode::kReadOnly || (rule != nullptr && rule->access == Access::kWrite)) return;
+  const bool told = std::ranges::any_of(result.violations, [](const Violation& one) { return one.errnum == EROFS; });
+  if (!told)
+    print_note(
+        format("the workspace is read-only (mode read-only); --write {} lets it be written to", policy::shell_word(workspace)));
 }
 
 void tell_unreachable(const ExecResult& result, bool told_all) {

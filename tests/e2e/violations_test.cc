@@ -87,8 +87,78 @@ TEST_F(Violations, AReadOfAHiddenSecretIsTold) {
       {"run", "--verbose", "-c", "cat ~/.netrc; cd /dev/used-by-belljar; chmod 755 .; rm -f *; touch x; cat ~/.netrc; false"},
       options());
   EXPECT_NE(hushed.err.find("refused: read `" + (base_ / "home/.netrc")), std::string::npos) << hushed;
+  // Somebody wrote that name down: there or not.
+  const Outcome asked = belljar({"run", "--hide", base_ / "home/later", "--verbose", "-c", "cat ~/later"}, options());
+  EXPECT_NE(asked.err.find("refused: read `" + (base_ / "home/later")), std::string::npos) << asked;
+  // Nor does a copy of what tells stand in for what is hidden.
+  const Outcome copied = belljar({"run", "--verbose", "-c", "cp -r ~/.ssh copy"}, options());
+  EXPECT_NE(copied.err.find("refused: read `" + (base_ / "home/.ssh")), std::string::npos) << copied;
+  EXPECT_FALSE(exists(base_ / "ws/copy")) << copied;
   // The twin.
   EXPECT_EQ(belljar({"run", "--read", base_ / "home/.netrc", "-c", "cat ~/.netrc"}, options()).out, "machine x\n");
+  EXPECT_EQ(belljar({"run", "--read", base_ / "home/.ssh", "-c", "cp -r ~/.ssh copy && cat copy/id_rsa"}, options()).out, "KEY\n");
+}
+
+// Of what is no link of ours the arguments tell.
+TEST_F(Violations, WhatTheArgumentsNameThatIsHiddenIsSaid) {
+  const std::string pass = base_.write("home/.pgpass", "*:*:*:*:secret\n");
+  base_.write("home/.netrc", "machine x\n");
+  base_.write("ws/secret", "SECRET\n");
+  if (is_root()) base_.give_to(user_uid(), user_gid());
+  const auto run = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), "run");
+    return belljar(args, options());
+  };
+  const std::string note = " is hidden inside (default secrets); --read " + pass + " shows it\n";
+  const Outcome given = run({"--", "cat", pass});
+  EXPECT_NE(given.err.find("belljar: `" + pass + "`" + note), std::string::npos) << given;
+  const Outcome in_text = run({"-c", "cat <~/.pgpass; cat <\"$HOME/.pgpass\""});
+  EXPECT_NE(in_text.err.find("belljar: `~/.pgpass`" + note), std::string::npos) << in_text;
+  EXPECT_EQ(run({"--read", pass, "-c", "cat ~/.pgpass"}).out, "*:*:*:*:secret\n");
+  EXPECT_EQ(run({"--read", pass, "-c", "cat ~/.pgpass; exit 3"}).err, "");
+  EXPECT_EQ(run({"-c", "cat ~/.pgpass 2>/dev/null; true"}).err, "") << "it was content";
+  EXPECT_EQ(run({"-c", "cat ~/.pgpasses"}).err.find("hidden"), std::string::npos) << "another name";
+  for (const char* told : {"cat ~/.netrc", "cat secret"}) {
+    const Outcome refused = run({"--hide", "secret", "-c", told});
+    EXPECT_TRUE(refused.err.ends_with("ermission denied\nbelljar: 1 act was refused; belljar explain last\n")) << refused;
+  }
+  if (!landlock_abi_at_least(1).empty()) return;
+  const Outcome held = run({"--backend", "landlock", "-c", "cat ~/.netrc"});
+  EXPECT_NE(
+      held.err.find("belljar: `~/.netrc` is hidden inside (default secrets); --read " + (base_ / "home/.netrc") + " shows it\n"),
+      std::string::npos)
+      << held;
+}
+
+// Nobody sees which name is looked up where no server can be asked.
+TEST_F(Violations, WithoutANetworkTheHostsOfTheArgumentsAreNamed) {
+  const std::string ask =
+      "import urllib.request\nfor url in ('http://nobody.invalid/', 'http://127.0.0.1:1/'): urllib.request.urlopen(url)";
+  const std::string note =
+      "belljar: `nobody.invalid` is out of reach: the sandbox has no network; --net proxy --allow-domain nobody.invalid opens it\n";
+  const Outcome refused = python(ask);
+  EXPECT_NE(refused.err.find(note), std::string::npos) << refused;
+  EXPECT_EQ(refused.err.find("`127.0.0.1"), std::string::npos) << "the sandbox's own: " << refused;
+  EXPECT_EQ(python(ask, {"--net", "proxy", "--allow-domain", "nobody.invalid"}).err.find("has no network"), std::string::npos);
+  EXPECT_EQ(python("'http://nobody.invalid/'").err, "") << "it was no failure";
+}
+
+// Mounts alone refuse there, and tell nobody.
+TEST_F(Violations, ThatTheWorkspaceIsReadOnlyIsSaidWhereARunFails) {
+  const auto write = [&](std::vector<std::string> flags, const std::string& text) {
+    flags.insert(flags.begin(), {"run", "--policy", "read-only"});
+    flags.insert(flags.end(), {"-c", text});
+    return belljar(flags, options());
+  };
+  if (is_root()) base_.give_to(user_uid(), user_gid());
+  const std::string flag = "--write " + (base_ / "ws");
+  const std::string note = "belljar: the workspace is read-only (mode read-only); " + flag + " lets it be written to\n";
+  const Outcome refused = write({}, "echo x >f");
+  EXPECT_TRUE(refused.err.ends_with(note)) << refused;
+  EXPECT_EQ(write({}, "true").err, "");
+  const Outcome allowed = write({"--write", base_ / "ws"}, "echo x >f; cat f; exit 3");
+  EXPECT_EQ(allowed.out, "x\n") << allowed;
+  EXPECT_EQ(allowed.err, "") << allowed;
 }
 
 TEST_F(Violations, ThatTmpIsPrivateIsSaidOfWhatLiesThere) {

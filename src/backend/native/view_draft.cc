@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
+#include "policy/permit.h"
 
 namespace belljar::backend {
 
@@ -69,11 +70,18 @@ void ViewDraft::add_gap(std::string clause, std::string what, std::string where)
 
 bool mounted_under(const std::string& path) { return is_under(path, "/dev") || is_under(path, "/proc") || is_under(path, "/sys"); }
 
-Error inside_hidden(const FsEntry& entry, const std::string& hidden) {
-  return Error(Code::kInvalidArgument, format("cannot make {} {} inside hidden {}", quoted(entry.path),
-                                              entry.access == Access::kWrite ? "writable" : "readable", quoted(hidden)))
-      .reason(format("a hidden directory answers EACCES to everything below it (entry from {})", to_string(entry.origin)))
-      .next("hide the other parts of that directory one by one, or drop one of the two entries");
+Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by) {
+  const bool writes = entry.access == Access::kWrite;
+  const bool built_in = by == HiddenBy::kDefault;
+  return Error(Code::kInvalidArgument,
+               format("cannot make {} {} inside hidden {}", quoted(entry.path), writes ? "writable" : "readable", quoted(hidden)))
+      .reason(format("{} (entry from {})",
+                     built_in ? "it is one of the default secrets (filesystem.secrets, built-in), which are shown as a whole or not"
+                              : "a hidden directory answers EACCES to everything below it",
+                     to_string(entry.origin)))
+      .next(built_in ? format("{} {} opens all of it; or put a copy of the one file into the workspace",
+                              writes ? "--write" : "--read", policy::shell_word(hidden))
+                     : "hide the other parts of that directory one by one, or drop one of the two entries");
 }
 
 }  // namespace belljar::backend

@@ -71,6 +71,7 @@ struct ViewDraft {
 // /dev, /proc and the like have mounts of ours inside: no overlay there.
 bool mounted_under(const std::string& path);
 // A hidden directory is closed to everything in it, whatever an entry says.
-Error inside_hidden(const FsEntry& entry, const std::string& hidden);
+enum class HiddenBy { kEntry, kDefault };  // somebody's rule, or the built-in list of secrets
+Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by);
 
 }  // namespace belljar::backend

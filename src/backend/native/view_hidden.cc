@@ -22,8 +22,11 @@
 namespace belljar::backend {
 namespace {
 
+// kOtherHome: the default list in a home that is not $HOME; held as entries are, and absent where it is absent.
 // kSibling: a directory that another sandbox works in. Covered whatever its mode: whose it is may change that.
-enum class Source { kDefault, kEntry, kSibling };
+enum class Source { kDefault, kOtherHome, kEntry, kSibling };
+
+bool is_held_as_entry(Source source) { return source == Source::kEntry || source == Source::kOtherHome; }
 
 // Files that the kernel makes, and that nothing runs without or each process has of its own.
 Result<void> check_kernels(const FsEntry& entry) {
@@ -47,7 +50,7 @@ Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
     // The workspace is shown through it, with what is said of its own parts.
     if (is_under(draft.place.workspace, secret) && is_under(entry.path, draft.place.workspace)) continue;
     if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
-    else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret);
+    else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret, HiddenBy::kDefault);
   }
   return exact;
 }
@@ -132,7 +135,7 @@ void hide_existing(ViewDraft& draft, const Hidden& name) {
   // name lies over a mask.
   const Bind* bind = draft.shown_by(path);
   const bool own = bind != nullptr && bind->target == path;
-  if (name.source == Source::kEntry && !draft.writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
+  if (is_held_as_entry(name.source) && !draft.writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
       !draft.out_of_sight(parent))
     return mask(draft, parent, path, name.asked);
   // Made anew under that name, by the host or with the folders above it, it is not what the cover lies over.
@@ -179,7 +182,7 @@ void hide_at(ViewDraft& draft, const Hidden& name) {
   const bool absent = name.kind == PathKind::kAbsent;
   if (absent && name.source == Source::kEntry) draft.view().closed.push_back(name.path);
   // Absent system paths are held by nobody at their own place either.
-  if (!draft.elsewhere.empty() && (!absent || name.source == Source::kEntry || is_under(name.path, draft.place.home)))
+  if (!draft.elsewhere.empty() && (!absent || is_held_as_entry(name.source) || is_under(name.path, draft.place.home)))
     draft.hidden_paths.push_back(name.path);
   if (draft.elsewhere_at(name.path) != nullptr) return hide_in_volume(draft, name.path);
   if (draft.out_of_sight(name.path)) return;
@@ -229,7 +232,7 @@ std::vector<Home> homes_of(const ViewDraft& draft) {
   const auto add = [&](const std::string& home, const std::string& runtime_dir) {
     if (home.empty() || home == "/" || std::ranges::find(homes, home, &Home::path) != homes.end()) return;
     const bool shown = draft.bound(home) || open_to_all(draft, home);
-    homes.push_back({home, runtime_dir, shown ? Source::kEntry : Source::kDefault});
+    homes.push_back({home, runtime_dir, shown ? Source::kOtherHome : Source::kDefault});
   };
   if (place.owner) add(place.owner->callers_home, place.runtime_dir);
   if (draft.host.uid() != 0) return homes;
@@ -253,7 +256,7 @@ Result<void> hide_default_secrets(ViewDraft& draft) {
 Result<void> hide_secret_entry(ViewDraft& draft, const FsEntry& entry) {
   const bool account = entry.origin.layer == "default secrets";
   if (account && BELLJAR_TRY(overridden(draft, entry.path))) return {};
-  hide(draft, entry.path, account ? Source::kEntry : Source::kDefault);
+  hide(draft, entry.path, account ? Source::kOtherHome : Source::kDefault);
   return {};
 }
 
@@ -271,7 +274,8 @@ Result<void> check_may_be_hidden(const ViewDraft& draft, const FsEntry& entry) {
                    "mount a part of the volume that may be seen, or drop the entry");
   for (const FsEntry& other : draft.fs.entries) {
     const bool readable = !other.glob && other.access == Access::kRead && other.path != "/";
-    if (readable && other.path != entry.path && is_under(other.path, entry.path)) return inside_hidden(other, entry.path);
+    if (readable && other.path != entry.path && is_under(other.path, entry.path))
+      return inside_hidden(other, entry.path, HiddenBy::kEntry);
   }
   return check_kernels(entry);
 }

@@ -135,7 +135,8 @@ Result<void> add_entry(ViewDraft& draft, const FsEntry& entry) {
     return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(entry.path)))
         .reason("filesystem.exclude_slash_tmp says that it is not")
         .next("drop the key, or the entry");
-  if (const FsEntry* hidden = hiding_entry(draft, real); hidden != nullptr) return inside_hidden(entry, hidden->path);
+  if (const FsEntry* hidden = hiding_entry(draft, real); hidden != nullptr)
+    return inside_hidden(entry, hidden->path, hidden->kind == RuleKind::kDefaultSecret ? HiddenBy::kDefault : HiddenBy::kEntry);
   return add_writable(draft, real);
 }
 

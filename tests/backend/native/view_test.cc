@@ -304,8 +304,10 @@ TEST(PlanPaths, AnEntryForExactlyASecretOpensItAndOneInsideIsRefused) {
   FakeHost host = usual_host();
   host.dir("/home/u/.ssh").file("/home/u/.ssh/known_hosts").dir("/home/u/.ssh");
   EXPECT_FALSE(hides(plan(host, with({.path = "/home/u/.ssh", .access = Access::kRead})), "/home/u/.ssh"));
-  EXPECT_NE(refusal(host, with({.path = "/home/u/.ssh/known_hosts", .access = Access::kRead})).find("inside hidden `/home/u/.ssh`"),
-            std::string::npos);
+  const std::string inside = refusal(host, with({.path = "/home/u/.ssh/known_hosts", .access = Access::kRead}));
+  EXPECT_NE(inside.find("inside hidden `/home/u/.ssh`"), std::string::npos) << inside;
+  EXPECT_NE(inside.find("one of the default secrets (filesystem.secrets, built-in)"), std::string::npos) << inside;
+  EXPECT_NE(inside.find("--read /home/u/.ssh opens all of it"), std::string::npos) << inside;
 }
 
 TEST(PlanPaths, WithoutOverlaysExistingSecretsAreCoveredAndAbsentOnesAreAGap) {
