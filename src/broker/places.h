@@ -30,8 +30,8 @@ namespace belljar::broker {
 // Empty: unknown, as that of a directory deeper than PATH_MAX is. What has no known path can be judged by no rule: refuse.
 std::string path_of(int fd);
 bool on_proc(int fd);
-// What stands at a hidden name in a masked folder (backend/native/tree.h): a link with such a text. The kernel lets its mode be seen
-// and refuses to go on; here it is refused at once, so that the act is told under the hidden name.
+// What stands at a hidden name in a masked folder (backend/native/tree.h): a link with such a text. The kernel lets its mode be
+// seen and refuses to go on; here it is refused at once, so that the act is told under the hidden name.
 bool is_mask(std::string_view link);
 bool is_mask_at(int dir, const std::string& name);
 // "/proc/self/fd/N" of ours: the way to act on the file behind an O_PATH descriptor.
