@@ -96,4 +96,34 @@ std::string WebSocketRestorer::give_early() {
   return give();
 }
 
+void AnswerGuard::begin(const std::vector<const Credential*>& known) {
+  end();
+  if (!known.empty()) restorer_.emplace(known);
+}
+
+void AnswerGuard::begin_frames() {
+  if (restorer_) frames_.emplace(*restorer_);
+}
+
+std::string AnswerGuard::filter(std::string_view bytes, bool last) {
+  constexpr std::chrono::milliseconds kSilence{50};
+  last = last && !cut_;
+  std::string passed = frames_ ? frames_->feed(bytes, last) : restorer_->feed(bytes, last);
+  const bool little = !cut_ && (frames_ ? frames_->holds_little() : restorer_->holds_little());
+  due_ = little ? Clock::now() + kSilence : Clock::time_point::max();
+  return passed;
+}
+
+std::string AnswerGuard::give_early() {
+  if (std::exchange(due_, Clock::time_point::max()) == Clock::time_point::max()) return {};
+  return frames_ ? frames_->give_early() : restorer_->give_early();
+}
+
+// Names are text as well. The status is a number.
+void AnswerGuard::restore(HttpHead& head) const {
+  if (!restorer_) return;
+  head.phrase = restorer_->restore(head.phrase);
+  for (HttpField& field : head.fields) field = {restorer_->restore(field.name), restorer_->restore(field.value)};
+}
+
 }  // namespace belljar::egress

@@ -6,14 +6,18 @@
 // What this does not stop: a server that spells the value in a way of its own (a letter a ping).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "egress/credentials.h"
+#include "egress/http.h"
 
 namespace belljar::egress {
 
@@ -46,6 +50,31 @@ class WebSocketRestorer {
   std::string control_;
   std::uint64_t left_ = 0;  // of the frame's payload
   bool in_control_ = false, broken_ = false;
+};
+
+// Takes values out of what a host says that knows some. Without begin() nothing is taken out.
+class AnswerGuard {
+ public:
+  using Clock = std::chrono::steady_clock;
+  void begin(const std::vector<const Credential*>& known);
+  void begin_frames();  // a WebSocket has begun
+  void end() { *this = {}; }
+  // The answer breaks off. What may become a value stays back: half of one is no answer that ended so.
+  void cut() { cut_ = true, due_ = Clock::time_point::max(); }
+  bool active() const noexcept { return restorer_.has_value(); }
+  bool broken() const noexcept { return frames_ && frames_->broken(); }
+  Clock::time_point due() const noexcept { return due_; }  // when to give out the little that waits
+
+  std::string filter(std::string_view bytes, bool last);
+  std::string give_early();  // nothing unless it is due
+  std::string restore(std::string_view whole) const { return restorer_->restore(whole); }
+  void restore(HttpHead& head) const;
+
+ private:
+  std::optional<Restorer> restorer_;
+  std::optional<WebSocketRestorer> frames_;  // instead
+  Clock::time_point due_ = Clock::time_point::max();
+  bool cut_ = false;
 };
 
 }  // namespace belljar::egress
