@@ -186,75 +186,105 @@ std::string TlsPipe::why() const {
 
 namespace {
 
-// One direction: what was read and is not yet written.
-struct Buffer {
-  std::array<char, 16U << 10> bytes;
-  std::size_t begin = 0, end = 0;
-  bool empty() const noexcept { return begin == end; }
+// What relays between the caller, who reads and writes plain bytes at a socket, and the engine, who speaks TLS.
+//
+// A round has four steps: each direction reads a piece where it holds none, and writes what it holds. So a side that takes nothing
+// stops its own direction alone, and no more than a piece of each is held. SSL_read may want to write and the other way round (key
+// updates), so every step is tried again whenever one has got rid of its piece; a round in which nothing can go says by the events
+// that its steps want for what to wait. Of the line nothing is wanted while the caller does not read: its end would be told again
+// and again.
+//
+// Over once one side is gone and the other has what it had said; who does not take that within a second, has none of it.
+class Relay {
+ public:
+  Relay(SSL* ssl, int socket, int plain) : ssl_(ssl), socket_(socket), plain_(plain) {}
+  std::string run() {  // why the line broke; empty: it did not
+    while (!(caller_gone_ && out_.empty()) && !(peer_gone_ && in_.empty())) {
+      socket_events_ = plain_events_ = 0;
+      read_caller();
+      if (write_peer()) continue;
+      read_peer();
+      if (write_caller()) continue;
+      if (!peer_gone_ && !caller_gone_) wait();
+      else if (!wait_for_last()) break;
+    }
+    return why_;
+  }
+
+ private:
+  // One direction: what was read and is not yet written.
+  struct Buffer {
+    std::array<char, 16U << 10> bytes;
+    std::size_t begin = 0, end = 0;
+    bool empty() const noexcept { return begin == end; }
+    void clear() noexcept { begin = end = 0; }
+    void fill(ssize_t size) noexcept { begin = 0, end = static_cast<std::size_t>(size); }
+  };
+
+  void read_caller() {
+    if (caller_gone_ || !out_.empty()) return;
+    const ssize_t got = ::recv(plain_, out_.bytes.data(), out_.bytes.size(), 0);
+    if (got > 0) out_.fill(got);
+    else if (got == 0 || (errno != EAGAIN && errno != EINTR)) caller_gone_ = true;
+    else plain_events_ = POLLIN;
+  }
+  bool write_peer() {  // true: all of the piece
+    if (out_.empty() || peer_gone_) return false;
+    ::ERR_clear_error();
+    const int wrote = ::SSL_write(ssl_, out_.bytes.data() + out_.begin, static_cast<int>(out_.end - out_.begin));
+    if (wrote > 0) out_.begin += static_cast<std::size_t>(wrote);
+    else if (const short events = wanted(::SSL_get_error(ssl_, wrote)); events != 0) socket_events_ |= events;
+    else out_.clear();  // what the peer says of it is read next
+    return out_.empty();
+  }
+  void read_peer() {
+    if (peer_gone_ || !in_.empty()) return;
+    ::ERR_clear_error();
+    const int got = ::SSL_read(ssl_, in_.bytes.data(), static_cast<int>(in_.bytes.size()));
+    const int error = ::SSL_get_error(ssl_, got);
+    if (got > 0) return in_.fill(got);
+    if (const short events = wanted(error); events != 0) return void(socket_events_ |= events);
+    peer_gone_ = true;
+    // An end without a word is an end like that of any socket: HTTP tells whether something is missing.
+    if (error == SSL_ERROR_SSL && ERR_GET_REASON(::ERR_peek_error()) != SSL_R_UNEXPECTED_EOF_WHILE_READING) why_ = take_error();
+  }
+  bool write_caller() {  // true: all of the piece
+    if (in_.empty()) return false;
+    const ssize_t wrote = ::send(plain_, in_.bytes.data() + in_.begin, in_.end - in_.begin, MSG_NOSIGNAL);
+    if (wrote > 0) in_.begin += static_cast<std::size_t>(wrote);
+    else if (errno == EAGAIN) plain_events_ |= POLLOUT;
+    else if (errno != EINTR) caller_gone_ = true, in_.clear();
+    return in_.empty();
+  }
+  bool wait_for_last() const {
+    pollfd last{peer_gone_ ? plain_ : socket_, POLLOUT, 0};
+    return ::poll(&last, 1, 1000) > 0;
+  }
+  void wait() {
+    std::array<pollfd, 2> set = {{{plain_, plain_events_, 0}, {socket_events_ == 0 ? -1 : socket_, socket_events_, 0}}};
+    ::poll(set.data(), set.size(), -1);
+    // Nobody reads what we hold: it hung up.
+    if ((set[0].revents & (POLLHUP | POLLERR)) != 0 && (plain_events_ & POLLIN) == 0) caller_gone_ = true, in_.clear();
+  }
+
+  SSL* const ssl_;
+  const int socket_, plain_;
+  Buffer out_, in_;
+  bool caller_gone_ = false, peer_gone_ = false;
+  short socket_events_ = 0, plain_events_ = 0;  // that the steps of this round want
+  std::string why_;
 };
 
 }  // namespace
 
 void TlsPipe::relay() {
-  SSL* const ssl = line_->ssl.get();
-  const int plain = line_->plain.get(), socket = line_->socket.get();
-  Buffer out, in;
-  bool caller_gone = false, peer_gone = false;
-  // SSL_read may want to write and the other way round (key updates): both are tried whenever anything moved.
-  while (!(caller_gone && out.empty()) && !(peer_gone && in.empty())) {
-    short socket_events = 0, plain_events = 0;
-    if (!caller_gone && out.empty()) {
-      const ssize_t got = ::recv(plain, out.bytes.data(), out.bytes.size(), 0);
-      if (got > 0) out.begin = 0, out.end = static_cast<std::size_t>(got);
-      else if (got == 0 || (errno != EAGAIN && errno != EINTR)) caller_gone = true;
-      else plain_events = POLLIN;
-    }
-    if (!out.empty() && !peer_gone) {
-      ::ERR_clear_error();
-      const int wrote = ::SSL_write(ssl, out.bytes.data() + out.begin, static_cast<int>(out.end - out.begin));
-      if (wrote > 0) out.begin += static_cast<std::size_t>(wrote);
-      else if (const short events = wanted(::SSL_get_error(ssl, wrote)); events != 0) socket_events |= events;
-      else out.begin = out.end = 0;  // what the peer says of it is read below
-      if (out.empty()) continue;
-    }
-    if (!peer_gone && in.empty()) {
-      ::ERR_clear_error();
-      const int got = ::SSL_read(ssl, in.bytes.data(), static_cast<int>(in.bytes.size()));
-      const int error = ::SSL_get_error(ssl, got);
-      if (got > 0) {
-        in.begin = 0, in.end = static_cast<std::size_t>(got);
-      } else if (const short events = wanted(error); events != 0) {
-        socket_events |= events;
-      } else {
-        peer_gone = true;
-        // An end without a word is an end like that of any socket: HTTP tells whether something is missing.
-        if (error == SSL_ERROR_SSL && ERR_GET_REASON(::ERR_peek_error()) != SSL_R_UNEXPECTED_EOF_WHILE_READING) {
-          const std::lock_guard lock(mutex_);
-          why_ = take_error();
-        }
-      }
-    }
-    if (!in.empty()) {
-      const ssize_t wrote = ::send(plain, in.bytes.data() + in.begin, in.end - in.begin, MSG_NOSIGNAL);
-      if (wrote > 0) in.begin += static_cast<std::size_t>(wrote);
-      else if (errno == EAGAIN) plain_events |= POLLOUT;
-      else if (errno != EINTR) caller_gone = true, in.begin = in.end = 0;
-      if (in.empty()) continue;
-    }
-    if (peer_gone || caller_gone) {
-      // A last piece for a side that takes its time has a second.
-      pollfd last{peer_gone ? plain : socket, POLLOUT, 0};
-      if (::poll(&last, 1, 1000) <= 0) break;
-      continue;
-    }
-    // Nothing is wanted of a socket while the caller does not read: its end would be told again and again.
-    std::array<pollfd, 2> set = {{{plain, plain_events, 0}, {socket_events == 0 ? -1 : socket, socket_events, 0}}};
-    ::poll(set.data(), set.size(), -1);
-    // Nobody reads what we hold: it hung up.
-    if ((set[0].revents & (POLLHUP | POLLERR)) != 0 && (plain_events & POLLIN) == 0) caller_gone = true, in.begin = in.end = 0;
+  std::string why = Relay(line_->ssl.get(), line_->socket.get(), line_->plain.get()).run();
+  {
+    const std::lock_guard lock(mutex_);
+    why_ = std::move(why);
   }
-  (void)::SSL_shutdown(ssl);
-  ::shutdown(socket, SHUT_RDWR);
+  (void)::SSL_shutdown(line_->ssl.get());
+  ::shutdown(line_->socket.get(), SHUT_RDWR);
   line_->plain.reset();
 }
 

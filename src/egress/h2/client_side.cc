@@ -1,3 +1,16 @@
+// A client's HTTP/2: frames to the text of each stream's request, the text of its answer to frames.
+//
+// Flow control. A byte that a window lets in lies with us until somebody takes it, so a window is opened again only by what was
+// taken, and each of its bytes has one place where it counts:
+//
+//   request   its stream's window (64 KiB), until the server took it: Stream::taken, given back by open_window(). The connection's
+//             window is no bound: add_body() gives it back at once, or one stream that nobody takes would hold up all the others.
+//   answer    Stream::held(), until the client took it: what the server's side wrote and nobody read, and what waits here for the
+//             client's window. StreamEnd::room() says how much more may come; tell_who_waits() says that there is room again.
+//
+// look_at() does for one stream what can be done, before frames are taken: it gives back what was taken of the request, ends a
+// request whose answer is over, reads what is new of the answer, and lets it go on. What no window holds back has an allowance
+// instead: frames that ask for nothing, resets, interim answers.
 #include "egress/h2/client_side.h"
 
 #include <nghttp2/nghttp2.h>
@@ -77,12 +90,7 @@ class ClientSide final : public Streams {
     if (failed_) return {};
     for (auto& [id, open] : open_) look_at(id, open);
     std::string frames = take_frames(session_.get(), most);
-    for (auto& [id, open] : open_) {
-      Stream& stream = *open.stream;
-      stream.waiting = open.outgoing.body.size();
-      const std::size_t held = stream.held();
-      if (held < std::exchange(open.held, held)) stream.tell_server();
-    }
+    for (auto& [id, open] : open_) tell_who_waits(open);
     return frames;
   }
   std::vector<std::shared_ptr<Stream>> take_opened() override { return std::exchange(opened_, {}); }
@@ -108,6 +116,8 @@ class ClientSide final : public Streams {
   void begin_request(Open& open, bool whole);
   void end_request(std::int32_t id, Open& open);
   void look_at(std::int32_t id, Open& open);
+  void open_window(std::int32_t id, Open& open);
+  static void tell_who_waits(Open& open);
   void read_answer(std::int32_t id, Open& open);
   void send_head(std::int32_t id, Open& open);
   void reset(std::int32_t id, Open& open, std::uint32_t code);
@@ -262,14 +272,25 @@ void ClientSide::reset(std::int32_t id, Open& open, std::uint32_t code) {
 }
 
 void ClientSide::look_at(std::int32_t id, Open& open) {
-  Stream& stream = *open.stream;
-  open.held = stream.held();
-  if (const std::size_t taken = std::exchange(stream.taken, 0); taken != 0 && !open.over)
-    nghttp2_session_consume_stream(session_.get(), id, taken);
+  open.held = open.stream->held();
+  open_window(id, open);
   if (open.over) return let_finish(id, open);
   read_answer(id, open);
-  if (open.over || !open.submitted) return;
-  if (!open.outgoing.body.empty() || open.outgoing.ended) nghttp2_session_resume_data(session_.get(), id);
+  const bool has_frames = open.submitted && (!open.outgoing.body.empty() || open.outgoing.ended);
+  if (has_frames && !open.over) nghttp2_session_resume_data(session_.get(), id);
+}
+
+void ClientSide::open_window(std::int32_t id, Open& open) {
+  const std::size_t taken = std::exchange(open.stream->taken, 0);
+  if (taken != 0 && !open.over) nghttp2_session_consume_stream(session_.get(), id, taken);
+}
+
+// Who serves the stream, where the client has taken some of its answer.
+void ClientSide::tell_who_waits(Open& open) {
+  Stream& stream = *open.stream;
+  stream.waiting = open.outgoing.body.size();
+  const std::size_t held = stream.held();
+  if (held < std::exchange(open.held, held)) stream.tell_server();
 }
 
 void ClientSide::read_answer(std::int32_t id, Open& open) {
