@@ -97,6 +97,7 @@ struct ToolContext {
   CancelToken cancel;  // the command is ended
   // Each piece of a command's output as it arrives; from a thread of the sandbox's.
   std::function<void(std::string_view piece)> on_output;
+  ToolHook hook;  // instead of ToolOptions::hook, for whoever knows more of this call
 };
 
 // Keeps the sandbox alive; does not start or stop it. Background commands end with the toolbox. Safe from any thread; calls may run

@@ -43,16 +43,17 @@ Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
   options.workspace_name = made.named;
   if (options.texts == ToolTexts::kBelljar) options.shell = made.shell;
   options.timeout = made.timeout;
-  options.hook = [judge = std::move(made.judge), decide = host_.decide,
-                  place = BoxPlace{made.sandbox->workspace(), made.calls, made.secrets}](const ToolRequest& request) {
-    return decide(judge ? judge(request) : Opinion{}, request, place);
-  };
+  // Each call brings its own (ToolContext::hook).
+  options.hook = [](const ToolRequest&) { return ToolVerdict{false, "nobody has judged it", ""}; };
   auto box = std::make_shared<Box>();
   box->id = id;
   box->wish = wish;
   box->sandbox = made.sandbox;
   box->policy = std::move(made.policy);
-  box->hook = options.hook;
+  box->hook = [judge = std::move(made.judge), decide = host_.decide,
+               place = BoxPlace{made.sandbox->workspace(), made.calls, made.secrets}](const ToolRequest& request, Call& call) {
+    return *(call.verdict = decide(judge ? judge(request) : Opinion{}, request, place, call));
+  };
   box->record = std::move(made.calls);
   box->put_away = std::move(made.put_away);
   // What is in the transaction already is somebody's work: a rollback ends there.

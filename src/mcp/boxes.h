@@ -62,6 +62,12 @@ struct MadeBox {
 // make_sandbox.
 using BoxMaker = std::function<Result<MadeBox>(const BoxWish&, const CancelToken& closing)>;
 
+// One call of a tool, from its message to its answer.
+struct Call {
+  std::string conversation;
+  std::optional<ToolVerdict> verdict;  // unset: nobody was asked
+};
+
 // What a call is about to be done in.
 struct BoxPlace {
   std::string workspace;
@@ -75,8 +81,8 @@ struct Box {
   BoxWish wish;
   std::shared_ptr<Sandbox> sandbox;
   std::string policy;
-  std::function<ToolVerdict(const ToolRequest&)> hook;  // what is asked before a change
-  CallRecorder record;                                  // may be empty
+  std::function<ToolVerdict(const ToolRequest&, Call&)> hook;  // what is asked before a change; writes the verdict down
+  CallRecorder record;                                         // may be empty
   // Of its transaction: what this client may return to. `base`: where it began; empty: as the host has it.
   std::string base;
   std::vector<std::string> snapshots;  // oldest first; one call at a time uses them (layers_mutex)
@@ -90,7 +96,7 @@ struct BoxHost {
   BoxMaker make;
   ToolOptions tools;  // the hook is the host's
   // Between the judge's word and the act.
-  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const BoxPlace&)> decide;
+  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const BoxPlace&, const Call&)> decide;
   std::function<void(std::string_view level, std::string text)> log;
 };
 

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -213,11 +212,9 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   const auto box = box_for(arguments, cancel);
   if (!box) return text_result(words_of(box.error()), true);
   if (offers_boxes()) arguments.erase("sandbox");
-  {
-    const std::lock_guard lock(streams_mutex_);
-    conversations_[std::this_thread::get_id()] = conversation;
-  }
+  Call call{.conversation = conversation, .verdict = {}};
   ToolContext context{.cancel = cancel};
+  context.hook = [&](const ToolRequest& request) { return (*box)->hook(request, call); };
   const auto meta = params.find("_meta");
   if (meta != params.end() && meta->is_object()) {
     const auto token = meta->find("progressToken");
@@ -230,11 +227,11 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
   remember(done.violations, (*box)->id);
   // Nothing was done, so what cannot be recorded takes nothing back.
-  if (done.failed && !was_judged_here() && (*box)->record)
+  if (done.failed && !call.verdict && (*box)->record)
     (void)(*box)->record(
         {.tool = name, .call = to_line(arguments), .verdict = CallOutcome::kInvalid, .by = "tools", .reason = done.text});
   // A refusal is in our own words; what failed otherwise may quote what it met.
-  if (done.failed && was_refused_here()) return text_result(done.text, true);
+  if (done.failed && call.verdict && !call.verdict->allowed) return text_result(done.text, true);
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
   Json structured = done.failed ? Json::object() : Json::parse(done.structured);
@@ -327,7 +324,9 @@ Result<Json> Session::run_layers_tool(const std::string& name, const Json& argum
     const auto changes = BELLJAR_TRY(box->sandbox->changes());
     return defence_.clean(list_of(changes));
   }
-  if (ToolVerdict verdict = box->hook({.tool = name, .kind = ToolKind::kWrite, .arguments = to_line(arguments), .cancel = cancel});
+  Call call;
+  if (ToolVerdict verdict =
+          box->hook({.tool = name, .kind = ToolKind::kWrite, .arguments = to_line(arguments), .cancel = cancel}, call);
       !verdict.allowed)
     return Error(Code::kPermissionDenied, format("{} was not allowed", name))
         .reason(std::move(verdict.reason))

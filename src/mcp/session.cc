@@ -70,9 +70,6 @@ class Session::Speaking {
   ~Speaking() {
     const std::lock_guard lock(session_.streams_mutex_);
     session_.streams_.erase(std::this_thread::get_id());
-    session_.refused_.erase(std::this_thread::get_id());
-    session_.judged_.erase(std::this_thread::get_id());
-    session_.conversations_.erase(std::this_thread::get_id());
   }
   Speaking(const Speaking&) = delete;
   Speaking& operator=(const Speaking&) = delete;
@@ -88,32 +85,10 @@ Session::Session(SessionOptions options, std::function<void(Outgoing)> send)
       defence_(options_.defence),
       boxes_({.make = options_.make,
               .tools = options_.tools,
-              .decide =
-                  [this](const Opinion& opinion, const ToolRequest& request, const BoxPlace& place) {
-                    ToolVerdict verdict = decide(opinion, request, place);
-                    const std::lock_guard lock(streams_mutex_);
-                    judged_.insert(std::this_thread::get_id());
-                    if (!verdict.allowed) refused_.insert(std::this_thread::get_id());
-                    return verdict;
-                  },
+              .decide = [this](const Opinion& opinion, const ToolRequest& request, const BoxPlace& place,
+                               const Call& call) { return decide(opinion, request, place, call); },
               .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
       log_level_(level_of("info")) {}
-
-std::string Session::conversation_here() {
-  const std::lock_guard lock(streams_mutex_);
-  const auto mine = conversations_.find(std::this_thread::get_id());
-  return mine == conversations_.end() ? std::string() : mine->second;
-}
-
-bool Session::was_judged_here() {
-  const std::lock_guard lock(streams_mutex_);
-  return judged_.contains(std::this_thread::get_id());
-}
-
-bool Session::was_refused_here() {
-  const std::lock_guard lock(streams_mutex_);
-  return refused_.contains(std::this_thread::get_id());
-}
 
 void Session::send(const Json& json, std::uint64_t stream) {
   if (!closed_.load()) send_({to_line(json), stream});
@@ -323,9 +298,9 @@ void Session::close() {
 
 // In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
 // no room in the trail is not done.
-ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place) {
+ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place, const Call& call) {
   const Judgement judgement =
-      opinion.say == Say::kRefuse ? Judgement{} : defence_.judge(request, place.workspace, conversation_here());
+      opinion.say == Say::kRefuse ? Judgement{} : defence_.judge(request, place.workspace, call.conversation);
   const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
   const std::string rule = opinion.say == Say::kAsk ? opinion.reason : "";
   const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");

@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -110,11 +109,8 @@ class Session {
   void send(const Json& json) { send(json, stream_here()); }
   void send(const Json& json, std::uint64_t stream);
   std::uint64_t stream_here();
-  bool was_judged_here();  // the call of this thread
-  bool was_refused_here();
   std::string note_meta(const Json& params);
-  std::string conversation_here();
-  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place);
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place, const Call& call);
   void log(std::string_view level, std::string_view text);
   void remember(const std::vector<Violation>& violations, const std::string& box);
   bool is_own_tool(std::string_view name) const;
@@ -131,8 +127,6 @@ class Session {
   std::mutex streams_mutex_;
   // guarded by streams_mutex_
   std::map<std::thread::id, std::uint64_t> streams_;  // of who is at work
-  std::set<std::thread::id> judged_, refused_;
-  std::map<std::thread::id, std::string> conversations_;
   std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_

@@ -67,13 +67,14 @@ struct Toolbox::State {
 
 Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json,
                                  const ToolContext& context) const {
-  if (!options.hook) return {};
+  const ToolHook& hook = context.hook ? context.hook : options.hook;
+  if (!hook) return {};
   ToolRequest request{.tool = std::string(tool.name), .kind = tool.kind, .arguments = std::string(json), .cancel = context.cancel};
   if (tool.kind == ToolKind::kExecute) request.command = arguments.text("command"), request.input = arguments.text("stdin");
   if (tool.paths != nullptr) request.paths = tool.paths(arguments);
   else if (arguments.has("path")) request.paths.push_back(arguments.text("path"));
   request.removes = tool.removes;
-  const ToolVerdict verdict = options.hook(request);
+  const ToolVerdict verdict = hook(request);
   if (verdict.allowed) return {};
   return Error(Code::kPermissionDenied, format("{} was not allowed", tool.name)).reason(verdict.reason).next(verdict.next);
 }

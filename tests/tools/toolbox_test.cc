@@ -223,6 +223,13 @@ TEST_F(Tools, TheHookIsAskedBeforeAnythingIsDone) {
   EXPECT_EQ(seen[3].kind, ToolKind::kWrite);
 }
 
+TEST_F(Tools, ACallsOwnHookIsAskedInstead) {
+  const ToolHook yes = [](const ToolRequest&) { return ToolVerdict{}; };
+  const ToolHook no = [](const ToolRequest&) { return ToolVerdict{false, "nobody wants that", ""}; };
+  EXPECT_FALSE(Toolbox(mock_, {.hook = no}).call("bash", R"({"command": "make"})", {.hook = yes}).failed);
+  EXPECT_TRUE(Toolbox(mock_, {.hook = yes}).call("bash", R"({"command": "make"})", {.hook = no}).failed);
+}
+
 TEST_F(Tools, CancelledBeforeTheStartNothingIsDone) {
   const CancelToken cancel = CancelToken::create().value();
   cancel.cancel();
