@@ -54,16 +54,15 @@ std::string read_until_end(int fd, Clock::time_point deadline) {
 }
 
 Result<Json> ask_engines() {
-  const std::string program = beside_us("belljar-container");
+  const std::string program = beside_us(kFullProgram);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return Error(Code::kResourceExhausted, "cannot ask container engines").sys(errno, "socketpair");
   const UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
   if (::access(program.c_str(), X_OK) != 0)
-    return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(program)))
-        .next("build or install belljar-container");
-  BELLJAR_CHECK(launch::start_detached(program, {"belljar-container", "probe", format("{}", launch::kDetachedChannel)},
+    return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(program))).next("build or install belljar-full");
+  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, "container", "probe", format("{}", launch::kDetachedChannel)},
                                        own_environment(), theirs.get()));
   theirs.reset();
   Json engines = Json::parse(read_until_end(ours.get(), Clock::now() + kPatience), nullptr, false);
@@ -107,8 +106,7 @@ void add_containers(std::vector<BackendState>& states) {
 }
 
 // The first set of variables that is there says who pays; whether they are right only a start tells, and costs money.
-BackendState service(std::string_view name, Isolation isolation, const char* program,
-                     std::initializer_list<std::initializer_list<const char*>> keys) {
+BackendState service(std::string_view name, Isolation isolation, std::initializer_list<std::initializer_list<const char*>> keys) {
   BackendState state{std::string(name), isolation, false, "", ""};
   std::string wanted;
   for (const auto& variables : keys) {
@@ -123,10 +121,10 @@ BackendState service(std::string_view name, Isolation isolation, const char* pro
   if (!state.usable) {
     state.detail = format("cannot be used here: {} {} not set", wanted, keys.size() == 1 ? "is" : "are");
     state.next = "set it to a key of the service";
-  } else if (::access(beside_us(program).c_str(), X_OK) != 0) {
+  } else if (::access(beside_us(kFullProgram).c_str(), X_OK) != 0) {
     state.usable = false;
-    state.detail += format(", and there is no program {}", belljar::quoted(beside_us(program)));
-    state.next = format("build or install {}", program);
+    state.detail += format(", and there is no program {}", belljar::quoted(beside_us(kFullProgram)));
+    state.next = format("build or install {}", kFullProgram);
   }
   return state;
 }
@@ -144,15 +142,15 @@ std::vector<BackendState> find_backends(const OwnBackends& own) {
   add_containers(states);
   states.push_back({"local", Isolation::kGuardRails, true, "guard rails only; for programs that link the library", ""});
   states.push_back({"mock", Isolation::kNone, true, "executes nothing; for tests that link the library", ""});
-  states.push_back(service("e2b", Isolation::kVm, "belljar-e2b", {{"E2B_API_KEY"}}));
-  states.push_back(service("aliyun", Isolation::kContainer, "belljar-aliyun",
+  states.push_back(service("e2b", Isolation::kVm, {{"E2B_API_KEY"}}));
+  states.push_back(service("aliyun", Isolation::kContainer,
                            {{"AGENTBAY_API_KEY"}, {"ALIYUN_MCP_ENDPOINT", "ALIYUN_ACCESS_KEY_ID", "ALIYUN_ACCESS_KEY_SECRET"}}));
   if (is_set("AGENTBAY_API_KEY") && is_set("ALIYUN_MCP_ENDPOINT")) {
     states.back().usable = false;
     states.back().detail = "cannot be chosen here: AGENTBAY_API_KEY and ALIYUN_MCP_ENDPOINT are both set";
     states.back().next = "drop one, or say --aliyun-route";
   }
-  states.push_back(service("volcengine", Isolation::kContainer, "belljar-volcengine",
+  states.push_back(service("volcengine", Isolation::kContainer,
                            {{"SANDBOX_APP_ID", "VOLC_ACCESS_KEY_ID", "VOLC_SECRET_ACCESS_KEY"},
                             {"SANDBOX_APP_ID", "VOLC_ACCESS_KEY", "VOLC_SECRET_KEY"},
                             {"SANDBOX_APP_ID", "VOLC_ACCESSKEY", "VOLC_SECRETKEY"},

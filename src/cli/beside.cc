@@ -2,9 +2,12 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/format.h"
 #include "belljar/error.h"
@@ -12,11 +15,10 @@
 
 namespace belljar::cli {
 
-const char* program_of_backend(std::string_view name) noexcept {
-  if (name == "container") return "belljar-container";
-  if (name == "e2b") return "belljar-e2b";
-  if (name == "aliyun") return "belljar-aliyun";
-  return name == "volcengine" ? "belljar-volcengine" : nullptr;
+const char* part_of_backend(std::string_view name) noexcept {
+  constexpr std::array kParts{"container", "e2b", "aliyun", "volcengine"};
+  const auto* const found = std::ranges::find(kParts, name, [](const char* part) { return std::string_view(part); });
+  return found == kParts.end() ? nullptr : *found;
 }
 
 std::string beside_us(std::string_view program) {
@@ -25,11 +27,21 @@ std::string beside_us(std::string_view program) {
   return file.append(program);
 }
 
-Error replace_by(const char* program, char* const* argv) {
-  const std::string file = beside_us(program);
-  ::execv(file.c_str(), argv);
-  return Error(Code::kNotFound, format("cannot do `belljar {}`: it is done by {}", escaped(argv[0]), belljar::quoted(file)))
-      .sys(errno, "execve")
+Error replace_by(const char* part, char* const* argv) {
+  const std::string_view wanted = part == nullptr ? "belljar" : part;
+  const char* const program = part == nullptr ? "belljar" : wanted == "bench" ? "belljar-bench" : kFullProgram;
+  std::vector<char*> words;
+  if (program == kFullProgram) words = {const_cast<char*>(kFullProgram), const_cast<char*>(part)};
+  for (; *argv != nullptr; ++argv) words.push_back(*argv);
+  words.push_back(nullptr);
+  ::execv(beside_us(program).c_str(), words.data());
+  return not_beside_us(format("cannot do `belljar {}`", wanted), program);
+}
+
+Error not_beside_us(const std::string& what, std::string_view program) {
+  const int number = errno;
+  return Error(Code::kNotFound, format("{}: it is done by {}", what, belljar::quoted(beside_us(program))))
+      .sys(number, "execve")
       .next(format("build it: ./dev build release {}", program));
 }
 

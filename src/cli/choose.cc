@@ -184,7 +184,7 @@ void Choice::failed(const Error& error) {
 Error Choice::refusal() const { return order_.size() == 1 && last_ ? *last_ : policy::none_starts(tried_); }
 
 Error Choice::hand_on(const std::string& backend, std::span<const char* const> words, std::span<const std::string> program) const {
-  const char* const other = program_of_backend(backend);
+  const char* const other = part_of_backend(backend);
   std::vector<std::string> all;
   if (other == nullptr) all.emplace_back("belljar");
   all.emplace_back("run");
@@ -202,7 +202,7 @@ Error Choice::hand_on(const std::string& backend, std::span<const char* const> w
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
-  return replace_by(other == nullptr ? "belljar" : other, argv.data());
+  return replace_by(other, argv.data());
 }
 
 }  // namespace belljar::cli

@@ -35,10 +35,13 @@ void add_snapshot(const OptionParser& app, int& exit_code);
 void add_fork(const OptionParser& app, int& exit_code);
 void add_recover(const OptionParser& app, int& exit_code);
 
-// Commands that another program of ours does, beside this one, so that `run` stays small: its name, or nullptr when we do it here.
-const char* other_program(std::span<char* const> argv) noexcept;
-// Replaces this process by `program`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio() says. Does not return
+// All of `belljar`: what its main() is, and that of belljar-full's part `tls`.
+int serve_command_line(int argc, char** argv);
+
+// Commands that belljar-full does, beside this program, so that `run` stays small: the name of its part, or nullptr when we do it here.
+const char* part_for(std::span<char* const> argv) noexcept;
+// Replaces this process by the program that does `part`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio() says. Does not return
 // unless it fails.
-int hand_over(const char* program, char** argv, unsigned closed);
+int hand_over(const char* part, char** argv, unsigned closed);
 
 }  // namespace belljar::cli

@@ -1,7 +1,9 @@
-// belljar: the command line. Builds the objects and hands them down; no singletons, no static registration.
+// belljar: the command line, of both programs that hold it: `belljar` (small/main.cc) and belljar-full with TLS in it
+// (full/main.cc). Builds the objects and hands them down; no singletons, no static registration.
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -17,6 +19,7 @@
 #include "cli/complete.h"
 #include "cli/errors.h"
 #include "cli/refused_run.h"
+#include "cli/sandbox/commands.h"
 #include "runtime/stdio.h"
 
 namespace {
@@ -39,16 +42,20 @@ void ask_for_help(std::span<char*> words) {
   words.back() = option;
 }
 
-// What decides which program serves a command: the words from the command on. `belljar __complete exec b` and `belljar man exec`
-// are answered by the one that knows the options of exec. Not by the benchmarks, whose words are few and their own.
-const char* program_for(std::span<char* const> words) {
+// The words from the one before the command on: `belljar __complete exec b` and `belljar man exec` are answered by the command line
+// that knows the options of exec. Of the benchmarks none are known, whose words are few and their own.
+std::span<char* const> words_of_command(std::span<char* const> words) {
   const std::string_view first = words.size() > 1 ? words[1] : std::string_view();
   const bool completes = first == belljar::cli::kCompleteWord;
+  if (!completes && first != "man") return words;
   // The word that somebody is about to end may be the beginning of another.
-  if (completes) words = words.first(words.size() - 1);
-  else if (first != "man") return belljar::cli::other_program(words);
-  if (words.size() < 2) return nullptr;
-  return belljar::cli::other_program(words.subspan(1));
+  return words.first(words.size() - (completes ? 1 : 0)).subspan(1);
+}
+
+// Sandboxes that stay have a command line of their own (sandbox/commands.cc).
+bool is_about_kept(std::span<char* const> words) noexcept {
+  constexpr std::array<std::string_view, 7> kVerbs{"create", "exec", "ls", "kill", "logs", "stats", "network"};
+  return words.size() > 1 && std::ranges::find(kVerbs, words[1]) != kVerbs.end();
 }
 
 // bubblewrap's words are not ours to parse, nor are its rules for descriptors and exit codes: `belljar bwrap WORDS`, and a link to
@@ -66,7 +73,7 @@ std::optional<int> speak_bwrap(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
+int belljar::cli::serve_command_line(int argc, char** argv) {
   const unsigned closed = belljar::runtime::reopen_closed_stdio();
   if (const auto code = speak_bwrap(argc, argv)) return *code;
   if (argc > 1 && std::string_view(argv[1]) == "help") ask_for_help({argv + 1, static_cast<std::size_t>(argc - 1)});
@@ -74,8 +81,10 @@ int main(int argc, char** argv) {
   const auto empty = belljar::cli::find_empty_option({argv, static_cast<std::size_t>(argc)});
   if (empty && !is_run) return belljar::cli::print_error(*empty);
   if (argc == 1 && ::isatty(STDOUT_FILENO) == 1) return belljar::cli::welcome();
-  const char* const other = empty ? nullptr : program_for({argv, static_cast<std::size_t>(argc)});
-  if (other != nullptr) return belljar::cli::hand_over(other, argv + 1, closed);
+  const auto command = words_of_command({argv, static_cast<std::size_t>(argc)});
+  const char* const part = empty ? nullptr : belljar::cli::part_for(command);
+  if (part != nullptr) return belljar::cli::hand_over(part, argv + 1, closed);
+  if (is_about_kept(command)) return belljar::cli::serve_kept(argc, argv);
   int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
   // Static, so that a leak checker still sees it.

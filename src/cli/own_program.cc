@@ -23,7 +23,7 @@ std::string own_path() {
   return path.empty() ? "/usr/bin/belljar" : path;
 }
 
-void become(const std::string& file) {
+void become(const std::string& file, const char* part) {
   // CLI11 has the words in pieces by now.
   std::string words;
   const UniqueFd given(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
@@ -32,6 +32,7 @@ void become(const std::string& file) {
   while ((got = ::read(given.get(), buffer, sizeof buffer)) > 0) words.append(buffer, static_cast<std::size_t>(got));
   std::vector<char*> argv;
   for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) argv.push_back(words.data() + at);
+  argv.insert(argv.begin() + 1, const_cast<char*>(part));
   argv.push_back(nullptr);
   ::execv(file.c_str(), argv.data());
 }

@@ -202,7 +202,7 @@ Result<runtime::Ran> run_first(const GivenRun& given, Choice& choice, LoadedPoli
   bool launched = false;
   session.launched = &launched;
   for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
-    if (program_of_backend(name) != nullptr && given.words.size() > 1) {
+    if (part_of_backend(name) != nullptr && given.words.size() > 1) {
       choice.failed(choice.hand_on(name, given.words.subspan(1), given.program));
       continue;
     }

@@ -1,4 +1,4 @@
-// What of the two programs `belljar` and `belljar-tls` is not the same: the second holds TLS, and is what `run` hands over to when
+// What of the two programs `belljar` and `belljar-full` is not the same: the second holds TLS, and is what `run` hands over to when
 // a policy needs it (docs/design/egress.md).
 #pragma once
 
@@ -11,7 +11,7 @@ namespace belljar::cli {
 // nullptr in `belljar`.
 egress::MakeInterceptor interceptor_of_this_program() noexcept;
 
-// Replaces this process by belljar-tls with the same words, when `policy` needs TLS and this program holds none. Returns otherwise,
+// Replaces this process by belljar-full with the same words, when `policy` needs TLS and this program holds none. Returns otherwise,
 // or with the reason that it could not. Before anything was opened or written.
 Result<void> become_tls_program(const Policy& policy);
 

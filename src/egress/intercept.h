@@ -1,7 +1,7 @@
 // The seam to TLS: what a connection that is looked into needs of it, without a header of OpenSSL. Bytes in, bytes out; no socket.
 //
-// src/egress/tls holds the one implementation, src/egress/h2 what it knows of HTTP/2. It is linked where it is used (belljar-tls,
-// the library), never into the program that an ordinary run is (docs/design/egress.md, "Why belljar-tls").
+// src/egress/tls holds the one implementation, src/egress/h2 what it knows of HTTP/2. It is linked where it is used (belljar-full,
+// the library), never into the program that an ordinary run is (docs/design/egress.md, "Why another program").
 #pragma once
 
 #include <cstddef>

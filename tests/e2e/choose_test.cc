@@ -131,7 +131,7 @@ TEST_F(RunChooses, OptionsOfABackendNeedThatBackend) {
 
 // What `belljar` takes for a backend's option is one: the programs' own lists are the truth.
 TEST_F(RunChooses, EveryOptionOfAContainerIsKnown) {
-  const auto help = test::run({std::string(test::kBelljar) + "-container", "run", "--help"});
+  const auto help = test::run({test::kBelljar, "run", "--backend", "container", "--help"});
   std::istringstream lines(help.out.substr(help.out.find("\nContainer:") + 11));
   int seen = 0;
   for (std::string line; std::getline(lines, line) && (line.empty() || line.starts_with("  "));) {

@@ -422,10 +422,12 @@ TEST_F(Run, AnEmptyOptionTakesNoOtherWordForItsReport) {
 TEST_F(Run, AUsageErrorOfTheContainerProgramIsReportedToo) {
   for (const std::vector<std::string>& bad :
        std::vector<std::vector<std::string>>{{"--nope", "--", "true"}, {"--cwd"}, {"--hide=", "--", "true"}}) {
-    for (const std::string& program : {std::string(kBelljar), std::string(kBelljar) + "-container"}) {
+    for (const std::vector<std::string>& program :
+         {std::vector<std::string>{kBelljar}, {std::string(kBelljar) + "-full", "container"}}) {
       const std::string report = workspace_.write("r", "of an earlier run");
       if (is_root()) workspace_.give_to(user_uid(), user_gid());
-      std::vector<std::string> words{program, "run", "--backend", "container", "--report", report, "--json"};
+      std::vector<std::string> words = program;
+      words.insert(words.end(), {"run", "--backend", "container", "--report", report, "--json"});
       words.insert(words.end(), bad.begin(), bad.end());
       const Outcome refused = run(words, {.stdin_is = Input::kNull, .cwd = workspace_.path()});
       EXPECT_EQ(refused.exit_code, 125) << refused;

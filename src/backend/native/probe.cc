@@ -173,7 +173,7 @@ Advice set(std::string_view name, std::string_view value, std::string_view was) 
           Remedy{file, line + "\n", std::move(path), std::string(value), {}}};
 }
 
-// For the programs beside belljar, too, which it becomes (belljar-mcp, belljar-tls ...).
+// For the programs beside belljar, too, which it becomes (belljar-full).
 std::string profile_for(std::string_view program) {
   return format(
       "abi <abi/4.0>,\ninclude <tunables/global>\nprofile belljar \"{}{{,-*}}\" flags=(unconfined) {{\n  userns,\n"

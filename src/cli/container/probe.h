@@ -1,4 +1,4 @@
-// `belljar-container probe`: asks every engine that may be here, for `belljar doctor`.
+// Asks every engine that may be here, for `belljar doctor`.
 #pragma once
 
 #include <span>

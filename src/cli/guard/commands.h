@@ -14,8 +14,6 @@ void add_scan(const OptionParser& app, int& exit_code);
 void add_policy_import(const OptionParser& app, int& exit_code);
 void add_review(const OptionParser& app, int& exit_code);
 
-// stdout, whole or an error on stderr; the exit code.
-int print_out(const std::string& text);
 // All of stdin, at most `limit` bytes and one more. Errors: it cannot be read; what was not read is not to be judged.
 Result<std::string> read_stdin(std::size_t limit);
 

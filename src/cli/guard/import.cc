@@ -54,12 +54,12 @@ int import_file(const ImportGiven& given) {
   if (!text) return print_error(text.error());
   auto imported = guard::import_settings(*text, given.file, given.without);
   if (!imported) return print_error(imported.error());
-  if (given.json) return print_out(as_json(*imported));
+  if (given.json) return print_result(as_json(*imported));
   tell(*imported);
   const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
   const std::string off = imported->is_off ? format("# {}.\n", kOff) : "";
-  return print_out(head + off +
-                   (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
+  return print_result(head + off +
+                      (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ int list(const ReviewGiven& given) {
     if (given.all || item.state == ReviewState::kWaiting) text += given.json ? as_json(item) : one_line(item);
   }
   if (text.empty() && !given.json) text = "nothing waits for an answer\n";
-  return print_out(text);
+  return print_result(text);
 }
 
 int show(const ReviewGiven& given) {
@@ -91,7 +91,7 @@ int show(const ReviewGiven& given) {
   if (!queue) return print_error(queue.error());
   auto item = queue->find(given.id);
   if (!item) return print_error(item.error());
-  return print_out(given.json ? as_json(*item) : as_text(*item));
+  return print_result(given.json ? as_json(*item) : as_text(*item));
 }
 
 int answer(const ReviewGiven& given) {

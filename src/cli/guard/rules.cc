@@ -112,7 +112,7 @@ int decide(const RulesGiven& given, guard::RuleSet rules) {
     text = guard::to_text(permission.verdict, given.text) + format("{} {} the sandbox: {}\n", guard::to_string(permission.outcome),
                                                                    guard::to_string(permission.place), escaped(permission.reason));
   }
-  const int printed = print_out(text);
+  const int printed = print_result(text);
   return printed != 0 ? printed : static_cast<int>(permission.outcome);
 }
 
@@ -140,7 +140,7 @@ int check(RulesGiven& given) {
   if (!given.mode.empty() || rules->permission) return decide(given, std::move(*rules));
   guard::Judge judge(std::move(*rules));
   const guard::Verdict verdict = judge.judge(given.text);
-  const int printed = print_out(given.json ? guard::to_json_text(verdict, given.text) : guard::to_text(verdict, given.text));
+  const int printed = print_result(given.json ? guard::to_json_text(verdict, given.text) : guard::to_text(verdict, given.text));
   return printed != 0 ? printed : exit_code_of(verdict.decision);
 }
 
@@ -154,15 +154,10 @@ int list(RulesGiven&) {
     if (!program.refused.empty()) text += format("   not {}", program.refused);
     text += '\n';
   }
-  return print_out(text);
+  return print_result(text);
 }
 
 }  // namespace
-
-int print_out(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
 
 Result<std::string> read_stdin(std::size_t limit) {
   std::string text;

@@ -66,7 +66,7 @@ int scan_all(const ScanGiven& given) {
     const guard::Scan found = guard::scan(text);
     suspicious = suspicious || found.suspicious();
     if (given.quiet && !found.suspicious()) continue;
-    if (const int failed = print_out(given.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
+    if (const int failed = print_result(given.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
   }
   return suspicious ? 1 : 0;
 }

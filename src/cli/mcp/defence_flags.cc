@@ -78,8 +78,10 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   if (options.level == mcp::DefenceLevel::kJudge && !flags.content.empty())
     return Error(Code::kInvalidArgument, "--content needs --defence on").reason("with judge, results are shown as they are");
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
-  if (guardian) options.guardian = BELLJAR_TRY(make_guardian(*std::move(guardian)));
-  // Only now: make_guardian() may have replaced this program by one that needs it.
+  if (guardian) {
+    std::shared_ptr<Guardian> asked = BELLJAR_TRY(http_guardian(*std::move(guardian)));
+    options.guardian = [asked = std::move(asked)](const GuardianQuestion& question) { return guarded(*asked, question); };
+  }
   (void)take_variable(kGuardianKey);
   return options;
 }

@@ -22,11 +22,7 @@ struct DefenceFlags {
 
 void add_defence_options(const OptionParser& command, DefenceFlags& flags);
 
-// Reads the files. Replaces this process by the program with a guardian in it where one is asked for and this one has none.
-// Errors: kInvalidArgument, naming the option; kNotFound, a file.
+// Reads the files. Errors: kInvalidArgument, naming the option; kNotFound, a file.
 Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts);
-
-// One of two files: no_guardian.cc hands over to belljar-mcp-guardian, guardian/with_guardian.cc is linked into that.
-Result<std::function<Judgement(const GuardianQuestion&)>> make_guardian(GuardianOptions options);
 
 }  // namespace belljar::cli

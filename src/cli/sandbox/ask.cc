@@ -49,11 +49,6 @@ Result<Json> ask(const Entry& entry, const Json& request, std::chrono::milliseco
   return BELLJAR_TRY(next_answer(channel, patience)).message;
 }
 
-int print_out(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
-
 std::string short_time(std::int64_t milliseconds) {
   const std::int64_t seconds = std::max<std::int64_t>(milliseconds, 0) / 1000;
   constexpr std::int64_t kHour = 3600;

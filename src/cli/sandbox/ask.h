@@ -22,9 +22,6 @@ Result<keeper::Json> ask(const keeper::Entry& entry, const keeper::Json& request
 // The next message of an open connection, likewise.
 Result<keeper::Received> next_answer(keeper::Channel& channel, std::chrono::milliseconds patience);
 
-// To stdout. Exit code 0, or that of the error it printed.
-int print_out(const std::string& text);
-
 // "12 s", "3 min", "5 h", "2 d".
 std::string short_time(std::int64_t milliseconds);
 // "17 B", "10.4 KiB", "3.0 MiB".

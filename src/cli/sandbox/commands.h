@@ -1,4 +1,4 @@
-// belljar create | exec | ls | kill | logs | stats | network: a program of its own, handed over by `belljar` (cli/hand_over.cc).
+// belljar create | exec | ls | kill | logs | stats | network: those who ask a keeper, in `belljar` itself; the keeper is belljar-full's.
 // One file a command, as in cli/commands.h.
 #pragma once
 
@@ -18,6 +18,9 @@ void add_kill(const OptionParser& app, int& exit_code);
 void add_logs(const OptionParser& app, int& exit_code);
 void add_stats(const OptionParser& app, int& exit_code);
 void add_network(const OptionParser& app, int& exit_code);
+
+// All of these commands. `argv`: from the program's name on, or from the command.
+int serve_kept(int argc, char** argv);
 
 // What the process that `create` starts does: keep the sandbox. Returns its exit code, which nobody reads.
 int keep();

@@ -16,9 +16,9 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/beside.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/own_program.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/create_flags.h"
@@ -32,11 +32,6 @@ using keeper::Json;
 
 // A keeper may take as long as the start of a sandbox with everything cold.
 constexpr std::chrono::milliseconds kStartPatience = std::chrono::minutes(2);
-
-std::string keeper_program() {
-  const std::string file = own_program();
-  return !file.empty() && ::access(file.c_str(), X_OK) == 0 ? file : "/proc/self/exe";  // replaced since we were started
-}
 
 // The keeper's own environment: where files are looked for and which backend is meant, no more. What commands see comes with the
 // words, as data.
@@ -70,7 +65,9 @@ Result<Created> start_keeper(const std::vector<std::string>& words) {
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
     return Error(Code::kResourceExhausted, "cannot talk to a keeper").sys(errno, "socketpair");
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  BELLJAR_CHECK(launch::start_detached(keeper_program(), {"belljar-sandbox", "keep"}, keeper_environment(), theirs.get()));
+  const std::string program = beside_us(kFullProgram);
+  if (::access(program.c_str(), X_OK) != 0) return not_beside_us("cannot keep a sandbox", kFullProgram);
+  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, kKeepPart}, keeper_environment(), theirs.get()));
   theirs.reset();
   Created created{keeper::Channel(std::move(ours)), {}};
   BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", environment_of_caller()}}));
@@ -87,7 +84,7 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
   for (const Json& note : ready.at("notes")) print_note("warning: " + note.get<std::string>());
   const std::string text = flags.json ? ready.at("about").get<std::string>() : ready.at("id").get<std::string>();
   // Told first, kept then: a sandbox that nobody knows of ends at once.
-  if (const int failed = print_out(text + "\n"); failed != 0) return failed;
+  if (const int failed = print_result(text + "\n"); failed != 0) return failed;
   if (const auto kept = created->channel.send({{"keep", true}}); !kept) return print_error(kept.error());
   return 0;
 }

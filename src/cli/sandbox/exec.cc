@@ -167,7 +167,7 @@ Result<int> exec(const ExecGiven& given) {
   // Lost output is no success, whatever the program said.
   if (exit_code == 0 && !end.notes.empty()) exit_code = 125;
   if (given.json) {
-    const int failed = print_out(with_streams(result, end));
+    const int failed = print_result(with_streams(result, end));
     if (exit_code == 0) exit_code = failed;
   }
   return exit_code;
@@ -177,7 +177,7 @@ int exec_or_tell(const ExecGiven& given) {
   const auto done = exec(given);
   if (done) return *done;
   const int exit_code = print_error(done.error());
-  if (given.json) print_out(runtime::to_json(runtime::failed_start(done.error()), runtime::JsonStreams::kInclude) + "\n");
+  if (given.json) (void)print_result(runtime::to_json(runtime::failed_start(done.error()), runtime::JsonStreams::kInclude) + "\n");
   return exit_code;
 }
 

@@ -113,7 +113,7 @@ int print_lines(const LogsGiven& given, const std::vector<std::string>& lines, s
   std::string text;
   if (lost > 0 && !given.json) text = format("({} earlier events are no longer kept)\n", lost);
   for (const std::string& line : lines) text += given.json ? line + "\n" : in_words(line);
-  return text.empty() ? 0 : print_out(text);
+  return text.empty() ? 0 : print_result(text);
 }
 
 // Of a sandbox that does not run any more.

@@ -93,7 +93,7 @@ int list(bool all, bool json) {
     // Told once; from now on it is one of those that have ended.
     if (row.entry.state == State::kGone) directory->retire(row.entry.about.id, keeper::kKilled, false);
   }
-  return print_out(text);
+  return print_result(text);
 }
 
 }  // namespace

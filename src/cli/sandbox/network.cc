@@ -47,7 +47,7 @@ Result<int> network(const NetworkGiven& given) {
   message["reset"] = given.reset;
   const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
   const keeper::Json rules = BELLJAR_TRY(ask(entry, message, kRulesPatience));
-  return print_out(given.json ? rules.dump() + "\n" : in_words(rules));
+  return print_result(given.json ? rules.dump() + "\n" : in_words(rules));
 }
 
 int network_or_tell(const NetworkGiven& given) {

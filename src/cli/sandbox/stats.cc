@@ -39,9 +39,9 @@ int show(const std::string& id, bool json) {
   if (!entry) return print_error(entry.error());
   auto used = ask(*entry, request("stats"), kStatsPatience);
   if (!used) return print_error(used.error());
-  if (!json) return print_out(usage_in_words(*used));
+  if (!json) return print_result(usage_in_words(*used));
   (*used)["id"] = entry->about.id;
-  return print_out(used->dump() + "\n");
+  return print_result(used->dump() + "\n");
 }
 
 }  // namespace

@@ -1,13 +1,14 @@
-// belljar-guard: the commands of the room guard/, handed over by `belljar` (cli/hand_over.cc), so that `run` does not link a
-// parser.
+// The commands of the room guard/.
+
+#include "cli/guard/commands.h"
 
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/guard/commands.h"
+#include "cli/full/parts.h"
 
-int main(int argc, char** argv) {
+int belljar::cli::judge_and_scan(int argc, char** argv) {
   int exit_code = 0;
-  belljar::cli::CommandLine app("belljar-guard: command rules, foreign settings, injection detection and reviews", "belljar");
+  belljar::cli::CommandLine app("command rules, foreign settings, injection detection and reviews", "belljar");
   app.require_subcommand();
   belljar::cli::add_rules(app, exit_code);
   belljar::cli::add_scan(app, exit_code);

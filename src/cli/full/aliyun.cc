@@ -1,29 +1,25 @@
-// belljar-aliyun: `belljar run --backend aliyun`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
+// `belljar run --backend aliyun`.
+#include "belljar/aliyun.h"
+
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
-#include "belljar/aliyun.h"
-#include "belljar/cloud.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "cli/command_line.h"
-#include "cli/container/sandboxed.h"
-#include "cli/errors.h"
-#include "cli/load.h"
+#include "cli/full/cloud.h"
+#include "cli/full/parts.h"
 
 namespace belljar::cli {
 namespace {
 
-// No flag for a key: words of a command line are everybody's to read.
-struct AliyunFlags {
-  std::string route, image, endpoint, region, session, policy, network, idle_release, workspace_at, on_stop;
+struct AliyunFlags : CloudFlags {
+  std::string route, image, endpoint, region, session, policy, network, idle_release;
   std::vector<std::string> contexts, labels;
 };
 
@@ -50,19 +46,15 @@ void add_aliyun_options(const OptionParser& app, AliyunFlags& flags) {
   option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which session it was", "WHAT");
 }
 
-Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
-}
-
 Result<void> set_lists(const AliyunFlags& flags, AliyunOptions& options) {
   for (const std::string& context : flags.contexts) {
     const std::size_t colon = context.find(":/");
-    if (colon == std::string::npos || colon == 0) return wrong("--aliyun-context", context, "use ID:/PATH");
+    if (colon == std::string::npos || colon == 0) return wrong_option("--aliyun-context", context, "use ID:/PATH");
     options.contexts.push_back({.context_id = context.substr(0, colon), .path = context.substr(colon + 1), .sync_policy = {}});
   }
   for (const std::string& label : flags.labels) {
     const std::size_t equals = label.find('=');
-    if (equals == std::string::npos || equals == 0) return wrong("--aliyun-label", label, "use NAME=TEXT");
+    if (equals == std::string::npos || equals == 0) return wrong_option("--aliyun-label", label, "use NAME=TEXT");
     options.labels[label.substr(0, equals)] = label.substr(equals + 1);
   }
   return {};
@@ -77,39 +69,24 @@ Result<AliyunOptions> aliyun_options(const AliyunFlags& flags) {
   if (!flags.idle_release.empty()) options.idle_release = BELLJAR_TRY(parse_duration(flags.idle_release));
   if (flags.route == "agentbay") options.route = AliyunRoute::kAgentBay;
   else if (flags.route == "gateway") options.route = AliyunRoute::kGateway;
-  else if (!flags.route.empty()) return wrong("--aliyun-route", flags.route, "use agentbay or gateway");
-  if (flags.on_stop == "kill") options.on_stop = CloudOnStop::kKill;
-  else if (flags.on_stop == "pause") options.on_stop = CloudOnStop::kPause;
-  else if (flags.on_stop == "leave") options.on_stop = CloudOnStop::kLeave;
-  else if (!flags.on_stop.empty()) return wrong("--on-stop", flags.on_stop, "use kill, pause or leave");
+  else if (!flags.route.empty()) return wrong_option("--aliyun-route", flags.route, "use agentbay or gateway");
+  BELLJAR_CHECK(set_on_stop(flags, options.on_stop));
   BELLJAR_CHECK(set_lists(flags, options));
   return options;
 }
 
-// At the start: whatever comes then, it is known which one lives on.
-void tell_id(const AliyunFlags& flags, const Sandbox& sandbox) {
-  if (flags.on_stop != "pause" && flags.on_stop != "leave") return;
-  if (const auto* const there = dynamic_cast<const CloudSandbox*>(&sandbox))
-    print_note(format("the session is {} (--aliyun-session enters it again)", escaped(there->sandbox_id())));
-}
-
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  using namespace belljar::cli;
+int run_on_aliyun(int argc, char** argv) {
   AliyunFlags flags;
-  return run_sandboxed(
-      argc, argv,
-      {.name = "aliyun",
-       .summary = "Run a program on a machine of Aliyun (AgentBay)",
-       .usage = "belljar run --backend aliyun -- PROGRAM ARGUMENTS",
-       .add_options = [&](const OptionParser& run) { add_aliyun_options(run, flags); },
-       .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
-         config.workspace = flags.workspace_at;
-         config.factory = belljar::aliyun_backend(BELLJAR_TRY(aliyun_options(flags)));
-         return belljar::make_sandbox(config);
-       },
-       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; },
-       .started = [&](const belljar::Sandbox& sandbox) { tell_id(flags, sandbox); }});
+  return run_in_cloud(argc, argv, flags,
+                      {.name = "aliyun",
+                       .summary = "Run a program on a machine of Aliyun (AgentBay)",
+                       .usage = "belljar run --backend aliyun -- PROGRAM ARGUMENTS",
+                       .machine = "session",
+                       .entering = "--aliyun-session",
+                       .add_options = [&](const OptionParser& run) { add_aliyun_options(run, flags); },
+                       .make = [&]() -> Result<SandboxFactory> { return aliyun_backend(BELLJAR_TRY(aliyun_options(flags))); }});
 }
+
+}  // namespace belljar::cli

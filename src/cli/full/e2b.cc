@@ -1,28 +1,25 @@
-// belljar-e2b: `belljar run --backend e2b`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no libcurl.
+// `belljar run --backend e2b`.
+#include "belljar/e2b.h"
+
 #include <cstddef>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
-#include "belljar/e2b.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "cli/command_line.h"
-#include "cli/container/sandboxed.h"
-#include "cli/errors.h"
-#include "cli/load.h"
+#include "cli/full/cloud.h"
+#include "cli/full/parts.h"
 
 namespace belljar::cli {
 namespace {
 
-// No flag for the key: words of a command line are everybody's to read.
-struct E2bFlags {
-  std::string template_id, api_url, sandbox_url, domain, sandbox, lifetime, user, workspace_at, on_stop, auth, least_lifetime;
+struct E2bFlags : CloudFlags {
+  std::string template_id, api_url, sandbox_url, domain, sandbox, lifetime, user, auth, least_lifetime;
   std::vector<std::string> headers;
 };
 
@@ -50,10 +47,6 @@ void add_e2b_options(const OptionParser& app, E2bFlags& flags) {
   option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which sandbox it was", "WHAT");
 }
 
-Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
-}
-
 Result<E2bOptions> e2b_options(const E2bFlags& flags) {
   E2bOptions options{
       .domain = flags.domain, .api_url = flags.api_url, .sandbox_url = flags.sandbox_url, .sandbox_id = flags.sandbox};
@@ -62,43 +55,28 @@ Result<E2bOptions> e2b_options(const E2bFlags& flags) {
   if (!flags.lifetime.empty()) options.lifetime = BELLJAR_TRY(parse_duration(flags.lifetime));
   if (!flags.least_lifetime.empty()) options.least_lifetime = BELLJAR_TRY(parse_duration(flags.least_lifetime));
   if (flags.auth == "bearer") options.auth = E2bAuth::kBearer;
-  else if (!flags.auth.empty() && flags.auth != "api-key") return wrong("--e2b-auth", flags.auth, "use api-key or bearer");
+  else if (!flags.auth.empty() && flags.auth != "api-key") return wrong_option("--e2b-auth", flags.auth, "use api-key or bearer");
   for (const std::string& text : flags.headers) {
     const std::size_t equals = text.find('=');
-    if (equals == std::string::npos || equals == 0) return wrong("--e2b-header", text, "give NAME=TEXT");
+    if (equals == std::string::npos || equals == 0) return wrong_option("--e2b-header", text, "give NAME=TEXT");
     options.headers[text.substr(0, equals)] = text.substr(equals + 1);
   }
-  if (flags.on_stop == "kill") options.on_stop = E2bOnStop::kKill;
-  else if (flags.on_stop == "pause") options.on_stop = E2bOnStop::kPause;
-  else if (flags.on_stop == "leave") options.on_stop = E2bOnStop::kLeave;
-  else if (!flags.on_stop.empty()) return wrong("--on-stop", flags.on_stop, "use kill, pause or leave");
+  BELLJAR_CHECK(set_on_stop(flags, options.on_stop));
   return options;
 }
 
-// At the start: whatever comes then, it is known which one lives on.
-void tell_id(const E2bFlags& flags, const Sandbox& sandbox) {
-  if (flags.on_stop != "pause" && flags.on_stop != "leave") return;
-  if (const auto* const there = dynamic_cast<const E2bSandbox*>(&sandbox))
-    print_note(format("the sandbox is {} (--e2b-sandbox enters it again)", escaped(there->sandbox_id())));
-}
-
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  using namespace belljar::cli;
+int run_on_e2b(int argc, char** argv) {
   E2bFlags flags;
-  return run_sandboxed(
-      argc, argv,
-      {.name = "e2b",
-       .summary = "Run a program on a machine of E2B, or of a service that speaks its API",
-       .usage = "belljar run --backend e2b -- PROGRAM ARGUMENTS",
-       .add_options = [&](const OptionParser& run) { add_e2b_options(run, flags); },
-       .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
-         config.workspace = flags.workspace_at;
-         config.factory = belljar::e2b_backend(BELLJAR_TRY(e2b_options(flags)));
-         return belljar::make_sandbox(config);
-       },
-       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; },
-       .started = [&](const belljar::Sandbox& sandbox) { tell_id(flags, sandbox); }});
+  return run_in_cloud(argc, argv, flags,
+                      {.name = "e2b",
+                       .summary = "Run a program on a machine of E2B, or of a service that speaks its API",
+                       .usage = "belljar run --backend e2b -- PROGRAM ARGUMENTS",
+                       .machine = "sandbox",
+                       .entering = "--e2b-sandbox",
+                       .add_options = [&](const OptionParser& run) { add_e2b_options(run, flags); },
+                       .make = [&]() -> Result<SandboxFactory> { return e2b_backend(BELLJAR_TRY(e2b_options(flags))); }});
 }
+
+}  // namespace belljar::cli

@@ -1,5 +1,4 @@
-// belljar audit show | verify | export: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none
-// of it.
+// belljar audit show | verify | export.
 
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
@@ -22,6 +21,7 @@
 #include "belljar/result.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
+#include "cli/full/parts.h"
 
 namespace belljar::cli {
 namespace {
@@ -33,11 +33,6 @@ struct Given {
   std::size_t last = 0;
   bool json = false;
 };
-
-int print_out(const std::string& text) {
-  const bool fine = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-  return fine ? 0 : print_error(Error(Code::kUnavailable, "cannot write to stdout").sys(errno, "write"));
-}
 
 Json json_of(const AuditVerification& found) {
   Json problems = Json::array();
@@ -96,7 +91,7 @@ int verify(const Given& given) {
   }
   const auto found = verify_audit(given.file, head);
   if (!found) return print_error(found.error());
-  if (const int failed = print_out(given.json ? json_of(*found).dump() + "\n" : in_words(*found)); failed != 0) return failed;
+  if (const int failed = print_result(given.json ? json_of(*found).dump() + "\n" : in_words(*found)); failed != 0) return failed;
   return found->intact() ? 0 : 1;
 }
 
@@ -134,14 +129,14 @@ int show(const Given& given) {
   int failed = 0;
   const auto read = for_each(given, [&](const Record& record) {
     std::string text = given.json ? record.line + "\n" : in_words(record);
-    if (given.last == 0) return (failed = print_out(text)) == 0;
+    if (given.last == 0) return (failed = print_result(text)) == 0;
     kept.push_back(std::move(text));
     if (kept.size() > given.last) kept.pop_front();
     return true;
   });
   if (!read) return print_error(read.error());
   for (const std::string& text : kept) {
-    if (failed == 0) failed = print_out(text);
+    if (failed == 0) failed = print_result(text);
   }
   return failed;
 }
@@ -166,7 +161,7 @@ int export_all(const Given& given) {
   if (!found) return print_error(found.error());
   for (const AuditProblem& problem : found->problems)
     print_note(format("damaged: {} line {}: {}", belljar::quoted(problem.file), problem.line, problem.what));
-  int failed = csv ? print_out("seq,time,pid,kind,data\r\n") : 0;
+  int failed = csv ? print_result("seq,time,pid,kind,data\r\n") : 0;
   const auto read = for_each(given, [&](const Record& record) {
     const Json& object = record.object;
     if (!object.is_object() || !object.contains("data")) return true;
@@ -175,7 +170,7 @@ int export_all(const Given& given) {
                   {"pid", object.value("pid", 0)},
                   {"kind", object.value("kind", "")},
                   {"data", object["data"]}};
-    failed = print_out(csv ? format("{},{},{},{},{}\r\n", plain["seq"].dump(), csv_field(object.value("time", "")),
+    failed = print_result(csv ? format("{},{},{},{},{}\r\n", plain["seq"].dump(), csv_field(object.value("time", "")),
                                     plain["pid"].dump(), csv_field(object.value("kind", "")), csv_field(object["data"].dump()))
                            : plain.dump() + "\n");
     return failed == 0;
@@ -217,12 +212,13 @@ void add_audit(const OptionParser& app, int& exit_code) {
 }
 
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
+int read_audit_trail(int argc, char** argv) {
   int exit_code = 0;
-  belljar::cli::CommandLine app("belljar-audit: the audit trail", "belljar");
+  CommandLine app("the audit trail", "belljar");
   app.require_subcommand();
-  belljar::cli::add_audit(app, exit_code);
-  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
+  add_audit(app, exit_code);
+  return app.parse_and_run(own_words(argc, argv), exit_code);
 }
+
+}  // namespace belljar::cli

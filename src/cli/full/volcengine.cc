@@ -1,28 +1,23 @@
-// belljar-volcengine: `belljar run --backend volcengine`, handed over by `belljar` (cli/hand_over.cc), so that `belljar` links no
-// libcurl.
-#include <memory>
+// `belljar run --backend volcengine`.
+#include "belljar/volcengine.h"
+
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "base/format.h"
-#include "belljar/cloud.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
-#include "belljar/volcengine.h"
 #include "cli/command_line.h"
-#include "cli/container/sandboxed.h"
-#include "cli/errors.h"
-#include "cli/load.h"
+#include "cli/full/cloud.h"
+#include "cli/full/parts.h"
 
 namespace belljar::cli {
 namespace {
 
-// No flag for a key: words of a command line are everybody's to read.
-struct VolcengineFlags {
-  std::string region, function, endpoint, hosts, instance, image, sandbox, aio_url, lifetime, workspace_at, on_stop;
+struct VolcengineFlags : CloudFlags {
+  std::string region, function, endpoint, hosts, instance, image, sandbox, aio_url, lifetime;
 };
 
 void add_volcengine_options(const OptionParser& app, VolcengineFlags& flags) {
@@ -47,10 +42,6 @@ void add_volcengine_options(const OptionParser& app, VolcengineFlags& flags) {
   option("--on-stop", flags.on_stop, "kill (default), pause or leave; the last two say which sandbox it was", "WHAT");
 }
 
-Error wrong(std::string_view option, std::string_view text, std::string next) {
-  return Error(Code::kInvalidArgument, format("{}: cannot use {}", option, belljar::quoted(text))).next(std::move(next));
-}
-
 Result<VolcengineOptions> volcengine_options(const VolcengineFlags& flags) {
   VolcengineOptions options;
   options.region = flags.region;
@@ -63,41 +54,28 @@ Result<VolcengineOptions> volcengine_options(const VolcengineFlags& flags) {
   if (flags.hosts == "regional") options.hosts = VolcengineHosts::kRegional;
   else if (flags.hosts == "dual-stack") options.hosts = VolcengineHosts::kDualStack;
   else if (!flags.hosts.empty() && flags.hosts != "central")
-    return wrong("--volcengine-hosts", flags.hosts, "use central, regional or dual-stack");
+    return wrong_option("--volcengine-hosts", flags.hosts, "use central, regional or dual-stack");
   if (flags.instance == "standard") options.instance_type = VolcengineInstance::kStandard;
   else if (flags.instance == "performance") options.instance_type = VolcengineInstance::kPerformance;
-  else if (!flags.instance.empty()) return wrong("--instance-type", flags.instance, "use standard or performance");
-  if (flags.on_stop == "kill") options.on_stop = CloudOnStop::kKill;
-  else if (flags.on_stop == "pause") options.on_stop = CloudOnStop::kPause;
-  else if (flags.on_stop == "leave") options.on_stop = CloudOnStop::kLeave;
-  else if (!flags.on_stop.empty()) return wrong("--on-stop", flags.on_stop, "use kill, pause or leave");
+  else if (!flags.instance.empty()) return wrong_option("--instance-type", flags.instance, "use standard or performance");
+  BELLJAR_CHECK(set_on_stop(flags, options.on_stop));
   return options;
 }
 
-// At the start: whatever comes then, it is known which one lives on.
-void tell_id(const VolcengineFlags& flags, const Sandbox& sandbox) {
-  if ((flags.on_stop != "pause" && flags.on_stop != "leave") || !flags.aio_url.empty()) return;
-  if (const auto* const there = dynamic_cast<const CloudSandbox*>(&sandbox))
-    print_note(format("the sandbox is {} (--volcengine-sandbox enters it again)", escaped(there->sandbox_id())));
-}
-
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  using namespace belljar::cli;
+int run_on_volcengine(int argc, char** argv) {
   VolcengineFlags flags;
-  return run_sandboxed(
-      argc, argv,
+  return run_in_cloud(
+      argc, argv, flags,
       {.name = "volcengine",
        .summary = "Run a program in a sandbox of Volcengine, or in an AIO container",
        .usage = "belljar run --backend volcengine -- PROGRAM ARGUMENTS",
+       .machine = "sandbox",
+       .entering = "--volcengine-sandbox",
        .add_options = [&](const OptionParser& run) { add_volcengine_options(run, flags); },
-       .make = [&](const LoadedPolicy&, belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
-         config.workspace = flags.workspace_at;
-         config.factory = belljar::volcengine_backend(BELLJAR_TRY(volcengine_options(flags)));
-         return belljar::make_sandbox(config);
-       },
-       .find_cwd = [](const std::string& asked, const LoadedPolicy&, const belljar::Sandbox&) { return asked; },
-       .started = [&](const belljar::Sandbox& sandbox) { tell_id(flags, sandbox); }});
+       .make = [&]() -> Result<SandboxFactory> { return volcengine_backend(BELLJAR_TRY(volcengine_options(flags))); },
+       .address = &flags.aio_url});
 }
+
+}  // namespace belljar::cli

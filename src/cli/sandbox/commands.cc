@@ -1,5 +1,7 @@
-// belljar-sandbox: sandboxes that stay. `belljar` replaces itself by it for create, exec, ls, kill, logs, stats and network, so
-// that `run` links none of it; the keeper that `create` starts is this program, too.
+// Sandboxes that stay: what asks their keepers (keep.cc, a part of belljar-full). A command line of its own, so that `run` builds
+// none of these options.
+
+#include "cli/sandbox/commands.h"
 
 #include <algorithm>
 #include <string>
@@ -8,8 +10,6 @@
 
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/sandbox/commands.h"
-#include "runtime/stdio.h"
 
 namespace {
 
@@ -24,12 +24,10 @@ std::vector<std::string> split_program(std::vector<std::string>& words) {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-  belljar::runtime::reopen_closed_stdio();
+int belljar::cli::serve_kept(int argc, char** argv) {
   std::vector<std::string> words = belljar::cli::own_words(argc, argv);
-  if (words == std::vector<std::string>{"keep"}) return belljar::cli::keep();
   int exit_code = 0;
-  belljar::cli::CommandLine app("belljar-sandbox: sandboxes that stay", "belljar");
+  belljar::cli::CommandLine app("sandboxes that stay", "belljar");
   app.require_subcommand();
   app.offer("ID", belljar::cli::fitting_sandboxes);
   std::vector<std::string> program;

@@ -1,4 +1,4 @@
-// belljar mcp: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none of it.
+// belljar mcp.
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,6 +20,7 @@
 #include "cli/audited.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
+#include "cli/full/parts.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
 #include "cli/mcp/make_box.h"
@@ -137,14 +138,15 @@ void add_mcp(const OptionParser& app, McpFlags& flags, int& exit_code) {
 }
 
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  belljar::runtime::reopen_closed_stdio();
+int serve_mcp(int argc, char** argv) {
+  runtime::reopen_closed_stdio();
   int exit_code = 0;
-  belljar::cli::CommandLine app("belljar-mcp: sandboxed tools over the Model Context Protocol", "belljar");
+  CommandLine app("sandboxed tools over the Model Context Protocol", "belljar");
   app.require_subcommand();
-  belljar::cli::McpFlags flags;
-  belljar::cli::add_mcp(app, flags, exit_code);
-  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
+  McpFlags flags;
+  add_mcp(app, flags, exit_code);
+  return app.parse_and_run(own_words(argc, argv), exit_code);
 }
+
+}  // namespace belljar::cli

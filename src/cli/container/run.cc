@@ -1,5 +1,4 @@
-// belljar-container: `belljar run --backend container`, handed over by `belljar` (cli/hand_over.cc), so that a plain run links no
-// HTTP.
+// `belljar run --backend container`.
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -15,6 +14,7 @@
 #include "cli/container/flags.h"
 #include "cli/container/probe.h"
 #include "cli/container/sandboxed.h"
+#include "cli/full/parts.h"
 #include "cli/load.h"
 #include "policy/merge.h"
 #include "runtime/run.h"
@@ -35,10 +35,8 @@ std::string inside(std::string cwd, const policy::MergeContext& context, const s
 }
 
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  using namespace belljar::cli;
+int run_in_container(int argc, char** argv) {
   const std::span<const char* const> words(argv, static_cast<std::size_t>(argc));
   if (words.size() > 1 && std::string_view(words[1]) == "probe") return probe_engines(words.subspan(2));
   ContainerFlags flags;
@@ -48,16 +46,18 @@ int main(int argc, char** argv) {
                         .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
                         .add_options = [&](const OptionParser& run) { add_container_options(run, flags); },
                         .make = [&](const LoadedPolicy& loaded,
-                                    belljar::SandboxConfig config) -> belljar::Result<std::shared_ptr<belljar::Sandbox>> {
+                                    SandboxConfig config) -> Result<std::shared_ptr<Sandbox>> {
                           config.workspace = loaded.context.workspace;
                           config.container = BELLJAR_TRY(container_options(flags, container_of_environment(loaded.effective)));
                           // What the command line says comes before a file.
                           if (!flags.image.empty()) config.policy.container.image.reset();
                           if (!flags.pull.empty()) config.policy.container.pull.reset();
-                          return belljar::make_sandbox(config);
+                          return make_sandbox(config);
                         },
                         .find_cwd =
-                            [](const std::string& asked, const LoadedPolicy& loaded, const belljar::Sandbox& sandbox) {
+                            [](const std::string& asked, const LoadedPolicy& loaded, const Sandbox& sandbox) {
                               return inside(cwd_of(asked, loaded.context), loaded.context, sandbox.workspace());
                             }});
 }
+
+}  // namespace belljar::cli

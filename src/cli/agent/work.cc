@@ -1,4 +1,4 @@
-// belljar agent: a program of its own, handed over by `belljar` (cli/hand_over.cc), so that `run` links none of it.
+// belljar agent.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -35,6 +35,7 @@
 #include "cli/agent/show.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
+#include "cli/full/parts.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
 #include "cli/mcp/make_box.h"
@@ -300,14 +301,15 @@ void add_agent(const OptionParser& app, AgentFlags& flags, int& exit_code) {
 }
 
 }  // namespace
-}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  belljar::runtime::reopen_closed_stdio();
+int work_as_agent(int argc, char** argv) {
+  runtime::reopen_closed_stdio();
   int exit_code = 0;
-  belljar::cli::CommandLine app("belljar-agent: a model works on a task, with tools in a sandbox", "belljar");
+  CommandLine app("a model works on a task, with tools in a sandbox", "belljar");
   app.require_subcommand();
-  belljar::cli::AgentFlags flags;
-  belljar::cli::add_agent(app, flags, exit_code);
-  return app.parse_and_run(belljar::cli::own_words(argc, argv), exit_code);
+  AgentFlags flags;
+  add_agent(app, flags, exit_code);
+  return app.parse_and_run(own_words(argc, argv), exit_code);
 }
+
+}  // namespace belljar::cli

@@ -1,0 +1,11 @@
+// `belljar`, without TLS: full/main.cc has the other program's.
+#include "cli/commands.h"
+#include "cli/tls_parts.h"
+
+namespace belljar::cli {
+
+egress::MakeInterceptor interceptor_of_this_program() noexcept { return nullptr; }
+
+}  // namespace belljar::cli
+
+int main(int argc, char** argv) { return belljar::cli::serve_command_line(argc, argv); }
