@@ -1,7 +1,10 @@
-// Ends a blocking call from another thread.
+// Ends a blocking call: from another thread, and by a deadline.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include "belljar/result.h"
 
@@ -21,8 +24,26 @@ class CancelToken {
   int fd() const noexcept;
 
  private:
+  friend struct CallOptions;
   struct State;
   std::shared_ptr<State> state_;
+};
+
+// When a call has to be over, and who may end it before: an option of every call of a Sandbox that could wait for somebody. exec,
+// spawn, glob, grep and watch have a timeout and a token of their own, which mean the same.
+//
+//   sandbox->read_file("log", {.call = CallOptions::within(2s)});
+//   sandbox->stat("log", {.cancel = token});
+struct CallOptions {
+  std::optional<std::chrono::steady_clock::time_point> deadline;  // unset: the backend's own, if it has one
+  CancelToken cancel;
+
+  // From now. What no clock can count is never.
+  static CallOptions within(std::chrono::milliseconds time, CancelToken cancel = {});
+  // Whether it is over by now. Errors: kCanceled, kDeadlineExceeded; `what` is what could not be done.
+  Result<void> check(std::string_view what) const;
+  // One token for both: cancelled with `cancel`, and at the deadline. Errors: kResourceExhausted, no descriptor is free.
+  Result<CancelToken> token() const;
 };
 
 }  // namespace belljar

@@ -37,9 +37,9 @@ class SandboxDecorator : public Sandbox {
   const std::string& workspace() const noexcept override { return inner_->workspace(); }
   EnforcementReport enforcement() const override { return inner_->enforcement(); }
   Result<void> start() override { return inner_->start(); }
-  Result<void> stop() override { return inner_->stop(); }
-  Result<void> health() override { return inner_->health(); }
-  Result<SandboxStats> stats() override { return inner_->stats(); }
+  Result<void> stop(const CallOptions& options) override { return inner_->stop(options); }
+  Result<void> health(const CallOptions& options) override { return inner_->health(options); }
+  Result<SandboxStats> stats(const CallOptions& options) override { return inner_->stats(options); }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override { return inner_->exec(command, options); }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
@@ -51,10 +51,14 @@ class SandboxDecorator : public Sandbox {
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
     return inner_->write_file(path, bytes, options);
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override { return inner_->list(path); }
-  Result<FileInfo> stat(const std::string& path) override { return inner_->stat(path); }
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    return inner_->list(path, options);
+  }
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override { return inner_->stat(path, options); }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override { return inner_->make_dir(path, options); }
-  Result<void> rename(const std::string& from, const std::string& to) override { return inner_->rename(from, to); }
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return inner_->rename(from, to, options);
+  }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override { return inner_->remove(path, options); }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
     return inner_->glob(pattern, options);

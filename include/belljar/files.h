@@ -4,6 +4,18 @@
 // resolved by the kernel beneath the workspace (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what
 // would is refused with kInvalidArgument and "path escapes workspace: ...". Names and contents are bytes: nothing is decoded,
 // nothing is translated.
+//
+// A call that is cancelled, or whose deadline has passed, does nothing. One that is under way ends with kCanceled or
+// kDeadlineExceeded:
+//   native, landlock, local, container: files are reached by system calls of this machine, and no FIFO, device or socket is waited
+//     for. Between two parts of a large read, an atomic write, a list or a tree that is removed the call is ended; kReplace and
+//     kAppend, once begun, are done whole. Of a tree a part may be gone, and the error says so. What nothing ends is a single
+//     system call on a file system that does not answer (a dead network mount). The wait for another call of the sandbox (start())
+//     is ended.
+//   clouds: the wait for the service is ended, within a second or two. A command of ours inside is told to end. Of what changes
+//     something the error says that it may have been done all the same, or in part: the answer would have told. With kAtomic the
+//     file is one of both in any case.
+//   mock: nothing waits. A replay answers as it was recorded.
 #pragma once
 
 #include <chrono>
@@ -33,6 +45,7 @@ struct ReadOptions {
   std::uint64_t offset = 0;
   // Reads at most this many bytes. Unset: the whole file, and one larger than 256 MiB is refused (kOutOfRange).
   std::optional<std::uint64_t> limit;
+  CallOptions call;
 };
 
 enum class Parents { kCreate, kMustExist };
@@ -48,17 +61,20 @@ struct WriteOptions {
   // one gets 0666 less the umask.
   std::optional<unsigned> mode;
   Parents parents = Parents::kCreate;
+  CallOptions call;
 };
 
 struct MakeDirOptions {
   std::optional<unsigned> mode;  // unset: 0777 less the umask
   // kCreate: as mkdir -p, an existing directory is fine. kMustExist: as mkdir, an existing one is kAlreadyExists.
   Parents parents = Parents::kCreate;
+  CallOptions call;
 };
 
 enum class Depth { kOne, kTree };
 struct RemoveOptions {
   Depth depth = Depth::kOne;  // kOne: a file, a link or an empty directory
+  CallOptions call;
 };
 
 // A pattern is relative to the workspace, or absolute and below it: `*` and `?` stay within a name, `**` spans directories, [a-z]

@@ -107,11 +107,12 @@ class Sandbox {
 
   // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes.
   virtual Result<void> start() = 0;
-  // Ends everything inside and gives all back. Commands that run meanwhile end with kCancelled. Stopping twice is fine.
-  virtual Result<void> stop() = 0;
-  // Proves that a command could be started now. Errors: kUnavailable, why not.
-  virtual Result<void> health() = 0;
-  virtual Result<SandboxStats> stats() = 0;
+  // Ends everything inside and gives all back. Commands that run meanwhile end with kCancelled. Stopping twice is fine. Ended by
+  // its options it is not done: where a cloud or an engine was asked already, the sandbox may run on, and the next stop() goes on.
+  virtual Result<void> stop(const CallOptions& options = {}) = 0;
+  // Proves that a command could be started now. Errors: kUnavailable, why not; as CallOptions::check.
+  virtual Result<void> health(const CallOptions& options = {}) = 0;
+  virtual Result<SandboxStats> stats(const CallOptions& options = {}) = 0;
 
   // Errors: kFailedPrecondition, it does not run; kInvalidArgument, a NUL byte, an empty command, a cwd outside of the workspace;
   // kNotFound, no such cwd; kResourceExhausted, no descriptors or memory.
@@ -124,13 +125,16 @@ class Sandbox {
 
   // Files of the workspace: files.h says what a path is. Errors: kInvalidArgument, "path escapes workspace: ..." and other paths
   // that make no sense; kNotFound; kAlreadyExists; kPermissionDenied, by the policy or the file's mode; kFailedPrecondition, it is
-  // of another type than asked for; kResourceExhausted, disk full or a quota.
+  // of another type than asked for; kResourceExhausted, disk full or a quota. kCanceled and kDeadlineExceeded, by the options:
+  // files.h says what is left then.
   virtual Result<std::string> read_file(const std::string& path, const ReadOptions& options = {}) = 0;
   virtual Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options = {}) = 0;
-  virtual Result<std::vector<FileInfo>> list(const std::string& path = ".") = 0;  // sorted, without "." and ".."
-  virtual Result<FileInfo> stat(const std::string& path) = 0;                     // of a link itself, not of what it leads to
+  // Sorted, without "." and "..".
+  virtual Result<std::vector<FileInfo>> list(const std::string& path = ".", const CallOptions& options = {}) = 0;
+  // Of a link itself, not of what it leads to.
+  virtual Result<FileInfo> stat(const std::string& path, const CallOptions& options = {}) = 0;
   virtual Result<void> make_dir(const std::string& path, const MakeDirOptions& options = {}) = 0;
-  virtual Result<void> rename(const std::string& from, const std::string& to) = 0;
+  virtual Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options = {}) = 0;
   virtual Result<void> remove(const std::string& path, const RemoveOptions& options = {}) = 0;
   virtual Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options = {}) = 0;
   // Lines that hold `text`, as it is: for regular expressions exec grep inside.

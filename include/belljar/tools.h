@@ -94,10 +94,12 @@ struct ToolResult {
 };
 
 struct ToolContext {
-  CancelToken cancel;  // the command is ended
+  CancelToken cancel;  // the command is ended, and so is a call of a file that waits
   // Each piece of a command's output as it arrives; from a thread of the sandbox's.
   std::function<void(std::string_view piece)> on_output;
   ToolHook hook;  // instead of ToolOptions::hook, for whoever knows more of this call
+  // Of the whole call, ended then as by `cancel`; a command that was let run in the background is not. Unset: none.
+  std::optional<std::chrono::steady_clock::time_point> deadline;
 };
 
 // Keeps the sandbox alive; does not start or stop it. Background commands end with the toolbox. Safe from any thread; calls may run

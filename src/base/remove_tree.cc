@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdio>  // IWYU pragma: keep (renameat2)
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -80,7 +81,7 @@ Result<void> remove_entries_at(int parent) {
 
 Result<void> remove_tree(const std::string& path) { return remove_tree_at(AT_FDCWD, path, Deeper::kMove); }
 
-Result<void> remove_tree_at(int parent_fd, const std::string& path, Deeper deeper) {
+Result<void> remove_tree_at(int parent_fd, const std::string& path, Deeper deeper, const std::function<bool()>& enough) {
   constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
   constexpr std::size_t kDeepest = 512;  // descriptors, one a level; what lies deeper is moved up, or reported
   std::vector<Level> levels;
@@ -104,6 +105,7 @@ Result<void> remove_tree_at(int parent_fd, const std::string& path, Deeper deepe
     return Error(Code::kInvalidArgument, format("cannot remove {}", quoted(path))).reason("it is not a directory");
   error = enter(parent_fd, path);
   while (!levels.empty()) {
+    if (enough && enough()) return Error(Code::kCanceled, format("cannot remove {}", quoted(path))).reason("it was ended before");
     Level& level = levels.back();
     if (!level.subdirectories.empty() && (levels.size() < kDeepest || deeper == Deeper::kMove)) {
       const std::string name = std::move(level.subdirectories.back());

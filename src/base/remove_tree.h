@@ -2,6 +2,7 @@
 // a directory descriptor, links are removed and never followed, other file systems below are left alone.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "belljar/result.h"
@@ -15,7 +16,9 @@ Result<void> remove_entries_at(int parent);
 // What lies deeper than there are descriptors: it is moved to the top of the tree to be removed there, which gives it another path
 // for that time, or left and reported.
 enum class Deeper { kReport, kMove };
-// The directory `name` of the open directory `parent`.
-Result<void> remove_tree_at(int parent, const std::string& name, Deeper deeper = Deeper::kReport);
+// The directory `name` of the open directory `parent`. Where `enough` says so, asked before each directory, no further one is
+// begun: kCanceled, and the rest stays.
+Result<void> remove_tree_at(int parent, const std::string& name, Deeper deeper = Deeper::kReport,
+                            const std::function<bool()>& enough = {});
 
 }  // namespace belljar

@@ -213,11 +213,11 @@ class Audited final : public SandboxDecorator {
   Result<void> start() override {
     return record({.kind = "start", .subject = id()}, [&] { return inner().start(); });
   }
-  Result<void> stop() override {
+  Result<void> stop(const CallOptions& options) override {
     // Never refused: a sandbox must end whatever the disk says.
     AuditEntry entry{.kind = "stop", .subject = id()};
     const auto begun = Clock::now();
-    auto result = inner().stop();
+    auto result = inner().stop(options);
     finish(-1, entry, begun, result);
     return result;
   }
@@ -248,17 +248,17 @@ class Audited final : public SandboxDecorator {
     return record({.kind = "writeFile", .subject = path, .bytes = bytes.size(), .append = options.how == WriteMode::kAppend},
                   [&] { return inner().write_file(path, bytes, options); });
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
-    return record({.kind = "list", .subject = path}, [&] { return inner().list(path); });
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    return record({.kind = "list", .subject = path}, [&] { return inner().list(path, options); });
   }
-  Result<FileInfo> stat(const std::string& path) override {
-    return record({.kind = "stat", .subject = path}, [&] { return inner().stat(path); });
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
+    return record({.kind = "stat", .subject = path}, [&] { return inner().stat(path, options); });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
     return record({.kind = "makeDir", .subject = path}, [&] { return inner().make_dir(path, options); });
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return record({.kind = "rename", .subject = from, .target = to}, [&] { return inner().rename(from, to); });
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return record({.kind = "rename", .subject = from, .target = to}, [&] { return inner().rename(from, to, options); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
     return record({.kind = "remove", .subject = path}, [&] { return inner().remove(path, options); });

@@ -47,8 +47,8 @@ class Cached final : public SandboxDecorator {
   Result<void> start() override {
     return writing([&] { return inner().start(); });
   }
-  Result<void> stop() override {
-    auto result = writing([&] { return inner().stop(); });
+  Result<void> stop(const CallOptions& options) override {
+    auto result = writing([&] { return inner().stop(options); });
     const std::lock_guard guard(mutex_);
     spawned_ = false;
     return result;
@@ -65,7 +65,8 @@ class Cached final : public SandboxDecorator {
     std::uint64_t generation = 0;
     auto known = find(key, generation);
     // One that has ended answers for itself.
-    if (known && inner().stat(".")) {
+    const CallOptions in_time = CallOptions::within(options.timeout.value_or(kForever), options.cancel);
+    if (known && inner().stat(".", in_time)) {
       if (options.on_stdout && !known->out.bytes.empty()) options.on_stdout(known->out.bytes);
       if (options.on_stderr && !known->err.bytes.empty()) options.on_stderr(known->err.bytes);
       return *std::move(known);
@@ -88,8 +89,8 @@ class Cached final : public SandboxDecorator {
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
     return writing([&] { return inner().make_dir(path, options); });
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return writing([&] { return inner().rename(from, to); });
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return writing([&] { return inner().rename(from, to, options); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
     return writing([&] { return inner().remove(path, options); });

@@ -69,12 +69,13 @@ class DryRun final : public SandboxDecorator {
   DryRun(SandboxPtr inside, std::function<void(const DryRunEntry&)> on_entry)
       : SandboxDecorator(std::move(inside)), on_entry_(std::move(on_entry)), files_(inner()) {}
 
-  Result<void> stop() override {
+  Result<void> stop(const CallOptions& options) override {
+    BELLJAR_CHECK(options.check("cannot stop the sandbox"));  // nothing is forgotten
     {
       const std::lock_guard guard(mutex_);
       files_.forget();
     }
-    return inner().stop();
+    return inner().stop(options);
   }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
@@ -89,38 +90,42 @@ class DryRun final : public SandboxDecorator {
   }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
     const std::lock_guard guard(mutex_);
+    BELLJAR_CHECK(look_in_time(options.call));
     const std::string real = BELLJAR_TRY(files_.resolve(path, true));
     return files_.read(real, options);
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
     const std::lock_guard guard(mutex_);
+    BELLJAR_CHECK(look_in_time(options));
     const std::string real = BELLJAR_TRY(files_.resolve(path, true));
     return files_.list(real);
   }
-  Result<FileInfo> stat(const std::string& path) override {
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
     const std::lock_guard guard(mutex_);
+    BELLJAR_CHECK(look_in_time(options));
     const std::string real = BELLJAR_TRY(files_.resolve(path, false));
     FileInfo info = BELLJAR_TRY(files_.look(real));
     info.path = path;
     return info;
   }
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
-    return pretend({.kind = "writeFile", .subject = path, .bytes = bytes.size()},
+    return pretend({.kind = "writeFile", .subject = path, .bytes = bytes.size()}, options.call,
                    [&] { return files_.write(path, bytes, options); });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
-    return pretend({.kind = "makeDir", .subject = path}, [&] { return files_.make_dir(path, options); });
+    return pretend({.kind = "makeDir", .subject = path}, options.call, [&] { return files_.make_dir(path, options); });
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return pretend({.kind = "rename", .subject = from, .target = to}, [&] { return files_.rename(from, to); });
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return pretend({.kind = "rename", .subject = from, .target = to}, options, [&] { return files_.rename(from, to); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
-    return pretend({.kind = "remove", .subject = path}, [&] { return files_.remove(path, options.depth); });
+    return pretend({.kind = "remove", .subject = path}, options.call, [&] { return files_.remove(path, options.depth); });
   }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
     GlobResult result = BELLJAR_TRY(inner().glob(pattern, options));
     const std::lock_guard guard(mutex_);
     std::erase_if(result.files, [&](const FileInfo& file) { return !files_.is_as_inside(file.path); });
+    files_.use(CallOptions::within(options.timeout, options.cancel));
     for (const std::string& name : files_.written(pattern)) result.files.push_back(BELLJAR_TRY(files_.look(name)));
     std::ranges::sort(result.files, {}, &FileInfo::path);
     if (result.files.size() > options.max_results) result.files.resize(options.max_results), result.complete = false;
@@ -130,6 +135,7 @@ class DryRun final : public SandboxDecorator {
     GrepResult result = BELLJAR_TRY(inner().grep(text, options));
     const std::lock_guard guard(mutex_);
     std::erase_if(result.matches, [&](const GrepMatch& match) { return !files_.is_as_inside(match.path); });
+    files_.use(CallOptions::within(options.walk.timeout, options.walk.cancel));
     for (const std::string& name : files_.written(options.files)) BELLJAR_CHECK(search(name, text, options.letters, result));
     std::ranges::stable_sort(result.matches, {}, &GrepMatch::path);
     if (result.matches.size() > options.walk.max_results) result.matches.resize(options.walk.max_results), result.complete = false;
@@ -161,6 +167,7 @@ class DryRun final : public SandboxDecorator {
     BELLJAR_CHECK(inner().stat("."));  // it runs
     if (command.cwd.empty()) return {};
     const std::lock_guard guard(mutex_);
+    files_.use({});
     const auto real = files_.resolve(command.cwd, true);
     if (!real && real.error().what().starts_with("path escapes"))
       return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd)));
@@ -173,11 +180,17 @@ class DryRun final : public SandboxDecorator {
     return {};
   }
 
+  // With mutex_ held.
+  Result<void> look_in_time(const CallOptions& options) {
+    files_.use(options);
+    return options.check("cannot look at the files of a dry run");
+  }
   template <class Act>
-  Result<void> pretend(const DryRunEntry& entry, Act act) {
-    BELLJAR_CHECK(inner().stat("."));  // it runs
+  Result<void> pretend(const DryRunEntry& entry, const CallOptions& options, Act act) {
+    BELLJAR_CHECK(inner().stat(".", options));  // it runs
     {
       const std::lock_guard guard(mutex_);
+      files_.use(options);
       BELLJAR_CHECK(act());
     }
     tell(entry);

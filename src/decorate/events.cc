@@ -22,6 +22,7 @@
 #include "base/patience.h"
 #include "base/thread.h"
 #include "base/unique_fd.h"
+#include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/decorators.h"
 #include "belljar/error.h"
@@ -92,8 +93,13 @@ class Teller {
 class Sampler {
  public:
   Sampler(Sandbox& sandbox, Teller& teller, const EventOptions& options)
-      : sandbox_(sandbox), teller_(teller), options_(options), thread_(start_thread([this] { run(); })) {}
+      : sandbox_(sandbox),
+        teller_(teller),
+        options_(options),
+        end_(CancelToken::create().value_or(CancelToken())),
+        thread_(start_thread([this] { run(); })) {}
   ~Sampler() {
+    end_.cancel();  // a service that does not answer is not waited for
     {
       const std::lock_guard guard(mutex_);
       stop_ = true;
@@ -110,12 +116,12 @@ class Sampler {
     if (options_.measure_disk) workspace_ = UniqueFd(::open(sandbox_.workspace().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     auto before = Clock::now();
     microseconds cpu_before{0};
-    if (const auto stats = sandbox_.stats()) cpu_before = stats->cpu;
+    if (const auto stats = sandbox_.stats({.cancel = end_})) cpu_before = stats->cpu;
     std::unique_lock lock(mutex_);
     while (!wake_.wait_for(lock, every, [this] { return stop_; })) {
       lock.unlock();
       measure_disk(every);
-      if (const auto stats = sandbox_.stats()) {
+      if (const auto stats = sandbox_.stats({.cancel = end_})) {
         const auto now = Clock::now();
         const double elapsed = std::chrono::duration<double>(now - before).count();
         const double used = std::chrono::duration<double>(std::max(stats->cpu - cpu_before, microseconds(0))).count();
@@ -169,6 +175,7 @@ class Sampler {
   Sandbox& sandbox_;
   Teller& teller_;
   const EventOptions& options_;
+  const CancelToken end_;
   UniqueFd workspace_;
   std::optional<kernel::DiskScan> scan_;
   std::optional<Bytes> disk_;
@@ -230,9 +237,10 @@ class Watched final : public SandboxDecorator {
     }
     return started;
   }
-  Result<void> stop() override {
+  Result<void> stop(const CallOptions& options) override {
+    BELLJAR_CHECK(options.check("cannot stop the sandbox"));  // it is measured on
     end_samples();
-    auto stopped = inner().stop();
+    auto stopped = inner().stop(options);
     // What a forked child is refused stops nothing: the parent's sandbox runs on.
     if (stopped || started_.is_this()) teller_->tell(LifecycleEvent{Lifecycle::kStopped, stopped ? "" : stopped.error().line()});
     return stopped;

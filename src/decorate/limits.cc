@@ -44,51 +44,51 @@ class RateLimited final : public SandboxDecorator {
 
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
-    BELLJAR_CHECK(wait_turn(options.cancel));
+    BELLJAR_CHECK(wait_turn({.cancel = options.cancel}));
     return inner().exec(command, options);
   }
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
-    BELLJAR_CHECK(wait_turn(options.cancel));
+    BELLJAR_CHECK(wait_turn({.cancel = options.cancel}));
     return inner().spawn(command, options);
   }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
-    BELLJAR_CHECK(wait_turn());
+    BELLJAR_CHECK(wait_turn(options.call));
     return inner().read_file(path, options);
   }
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
-    BELLJAR_CHECK(wait_turn());
+    BELLJAR_CHECK(wait_turn(options.call));
     return inner().write_file(path, bytes, options);
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
-    BELLJAR_CHECK(wait_turn());
-    return inner().list(path);
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options));
+    return inner().list(path, options);
   }
-  Result<FileInfo> stat(const std::string& path) override {
-    BELLJAR_CHECK(wait_turn());
-    return inner().stat(path);
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options));
+    return inner().stat(path, options);
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
-    BELLJAR_CHECK(wait_turn());
+    BELLJAR_CHECK(wait_turn(options.call));
     return inner().make_dir(path, options);
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    BELLJAR_CHECK(wait_turn());
-    return inner().rename(from, to);
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    BELLJAR_CHECK(wait_turn(options));
+    return inner().rename(from, to, options);
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
-    BELLJAR_CHECK(wait_turn());
+    BELLJAR_CHECK(wait_turn(options.call));
     return inner().remove(path, options);
   }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
-    BELLJAR_CHECK(wait_turn(options.cancel));
+    BELLJAR_CHECK(wait_turn({.cancel = options.cancel}));
     return inner().glob(pattern, options);
   }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
-    BELLJAR_CHECK(wait_turn(options.walk.cancel));
+    BELLJAR_CHECK(wait_turn({.cancel = options.walk.cancel}));
     return inner().grep(text, options);
   }
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override {
-    BELLJAR_CHECK(wait_turn(options.cancel));
+    BELLJAR_CHECK(wait_turn({.cancel = options.cancel}));
     return inner().watch(path, options);
   }
   Result<std::vector<txn::Change>> changes() override {
@@ -110,8 +110,8 @@ class RateLimited final : public SandboxDecorator {
 
  private:
   // A turn is taken even when it lies ahead, so callers that wait come one after another.
-  Result<void> wait_turn(const CancelToken& cancel = {}) {
-    if (cancel.cancelled()) return {};  // the call itself says so, and takes no turn
+  Result<void> wait_turn(const CallOptions& options = {}) {
+    if (!options.check("")) return {};  // the call itself says so, and takes no turn
     milliseconds wait{0};
     {
       const std::lock_guard guard(mutex_);
@@ -135,12 +135,15 @@ class RateLimited final : public SandboxDecorator {
     }
     if (wait.count() == 0) return {};
     // A deadline and nothing else to wait for, but the cancellation.
-    pollfd cancelled{cancel.fd(), POLLIN, 0};
-    const auto until = Clock::now() + wait;
-    for (auto left = wait; left.count() > 0; left = std::chrono::ceil<milliseconds>(until - Clock::now())) {
+    pollfd cancelled{options.cancel.fd(), POLLIN, 0};
+    const auto turn = Clock::now() + wait;
+    const auto until = options.deadline ? std::min<Clock::time_point>(turn, *options.deadline) : turn;
+    for (auto left = wait; left.count() > 0;) {
+      left = std::chrono::ceil<milliseconds>(until - Clock::now());
+      if (left.count() <= 0) break;
       if (::poll(&cancelled, 1, static_cast<int>(std::min<milliseconds::rep>(left.count(), 1'000'000))) > 0) break;
     }
-    return {};  // cancelled: the call itself says so
+    return {};  // over: the call itself says so
   }
 
   const Rate rate_;

@@ -86,7 +86,7 @@ Result<std::string> Pretended::find_other_name(const std::string& path) {
   const std::string full = policy::normal(path);
   for (std::size_t end = 0; end != std::string::npos;) {
     end = full.find('/', end + 1);
-    const auto info = inner_.stat(full.substr(0, end));
+    const auto info = inner_.stat(full.substr(0, end), call_);
     if (info) return full.substr(0, end);
     if (info.error().code() != Code::kInvalidArgument) break;
   }
@@ -186,27 +186,32 @@ Result<FileInfo> Pretended::look(const std::string& path) {
   const auto node = nodes_.find(path);
   if (node == nodes_.end()) {
     if (hidden_by_parent(path)) return missing("stat", path);
-    return inner_.stat(path);
+    return inner_.stat(path, call_);
   }
   if (node->second.kind == Node::Kind::kGone) return missing("stat", path);
   FileInfo info{.path = path, .mode = node->second.mode, .modified = node->second.modified};
   info.type = node->second.kind == Node::Kind::kDirectory ? FileType::kDirectory : FileType::kFile;
   info.size = node->second.bytes.size();
   if (node->second.source.empty()) return info;
-  FileInfo moved = BELLJAR_TRY(inner_.stat(node->second.source));
+  FileInfo moved = BELLJAR_TRY(inner_.stat(node->second.source, call_));
   moved.path = path;
   return moved;
+}
+
+ReadOptions Pretended::in_time(ReadOptions options) const {
+  options.call = call_;
+  return options;
 }
 
 Result<std::string> Pretended::read(const std::string& path, const ReadOptions& options) {
   const auto node = nodes_.find(path);
   if (node == nodes_.end()) {
     if (hidden_by_parent(path)) return missing("read", path);
-    return inner_.read_file(path, options);
+    return inner_.read_file(path, in_time(options));
   }
   if (node->second.kind == Node::Kind::kGone) return missing("read", path);
   if (node->second.kind == Node::Kind::kDirectory) return wrong_type("read", path);
-  if (!node->second.source.empty()) return inner_.read_file(node->second.source, options);
+  if (!node->second.source.empty()) return inner_.read_file(node->second.source, in_time(options));
   if ((node->second.mode & 0444U) == 0)
     return Error(Code::kPermissionDenied, format("cannot read {}", quoted(path))).reason("its mode lets nobody read");
   const std::string& bytes = node->second.bytes;
@@ -218,7 +223,7 @@ Result<std::vector<FileInfo>> Pretended::list(const std::string& path) {
   const FileInfo info = path == "." ? FileInfo{.type = FileType::kDirectory} : BELLJAR_TRY(look(path));
   if (info.type != FileType::kDirectory) return wrong_type("list", path);
   std::vector<FileInfo> files;
-  if (!nodes_.contains(path) && !hidden_by_parent(path)) files = BELLJAR_TRY(inner_.list(path));
+  if (!nodes_.contains(path) && !hidden_by_parent(path)) files = BELLJAR_TRY(inner_.list(path, call_));
   std::erase_if(files, [&](const FileInfo& file) { return nodes_.contains(joined(path, file.path)); });
   for (const auto& [name, node] : nodes_) {
     if (node.kind == Node::Kind::kGone || parent_of(name) != path || name == ".") continue;

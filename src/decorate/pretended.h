@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
@@ -21,6 +22,8 @@ class Pretended {
  public:
   explicit Pretended(Sandbox& inner) : inner_(inner) {}
   void forget() { nodes_.clear(); }
+  // What is asked of the inner sandbox from now on has these.
+  void use(CallOptions call) { call_ = std::move(call); }
 
   // Links are followed on the way, and at the end when `follow`; what is behind a "/" or "." at the end is a directory.
   Result<std::string> resolve(const std::string& path, bool follow);
@@ -52,6 +55,7 @@ class Pretended {
   };
   using Undo = std::vector<std::pair<std::string, std::optional<Node>>>;  // what stood under names that were made
 
+  ReadOptions in_time(ReadOptions options) const;
   Result<std::string> relative(const std::string& path);
   Result<std::string> find_other_name(const std::string& path);
   Result<std::string> walk(const std::string& asked, const std::string& rest, bool follow);
@@ -65,6 +69,7 @@ class Pretended {
   Result<void> collect(const std::string& from, const std::string& to, const FileInfo& info, std::map<std::string, Node>& moved);
 
   Sandbox& inner_;
+  CallOptions call_;
   std::string other_name_;  // of the workspace, absolute, once somebody used it; else empty
   std::map<std::string, Node> nodes_;
 };

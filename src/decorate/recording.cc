@@ -135,14 +135,14 @@ class Recorded final : public SandboxDecorator {
   Result<void> start() override {
     return record({{"method", "start"}}, [&] { return inner().start(); });
   }
-  Result<void> stop() override {
-    return record({{"method", "stop"}}, [&] { return inner().stop(); });
+  Result<void> stop(const CallOptions& options) override {
+    return record({{"method", "stop"}}, [&] { return inner().stop(options); });
   }
-  Result<void> health() override {
-    return record({{"method", "health"}}, [&] { return inner().health(); });
+  Result<void> health(const CallOptions& options) override {
+    return record({{"method", "health"}}, [&] { return inner().health(options); });
   }
-  Result<SandboxStats> stats() override {
-    return record({{"method", "stats"}}, [&] { return inner().stats(); });
+  Result<SandboxStats> stats(const CallOptions& options) override {
+    return record({{"method", "stats"}}, [&] { return inner().stats(options); });
   }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
@@ -163,17 +163,17 @@ class Recorded final : public SandboxDecorator {
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
     return record(call_of(path, bytes, options), [&] { return inner().write_file(path, bytes, options); });
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
-    return record(call_of("list", path), [&] { return inner().list(path); });
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    return record(call_of("list", path), [&] { return inner().list(path, options); });
   }
-  Result<FileInfo> stat(const std::string& path) override {
-    return record(call_of("stat", path), [&] { return inner().stat(path); });
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
+    return record(call_of("stat", path), [&] { return inner().stat(path, options); });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
     return record(call_of(path, options), [&] { return inner().make_dir(path, options); });
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return record(call_of("rename", from, {{"to", decorate::from_bytes(to)}}), [&] { return inner().rename(from, to); });
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return record(call_of("rename", from, {{"to", decorate::from_bytes(to)}}), [&] { return inner().rename(from, to, options); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
     return record(call_of(path, options), [&] { return inner().remove(path, options); });
@@ -264,15 +264,15 @@ class Replay final : public Sandbox {
     running_ = true;
     return {};
   }
-  Result<void> stop() override {
+  Result<void> stop(const CallOptions&) override {
     const std::lock_guard guard(mutex_);
     const Json call = {{"method", "stop"}};
     if (has_answer(call)) BELLJAR_CHECK(take<void>(call));
     running_ = false;
     return {};
   }
-  Result<void> health() override { return answer<void>({{"method", "health"}}); }
-  Result<SandboxStats> stats() override { return answer<SandboxStats>({{"method", "stats"}}); }
+  Result<void> health(const CallOptions&) override { return answer<void>({{"method", "health"}}); }
+  Result<SandboxStats> stats(const CallOptions&) override { return answer<SandboxStats>({{"method", "stats"}}); }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override {
     auto result = answer<ExecResult>(call_of(command, options.stdin_bytes, "exec"));
@@ -290,14 +290,14 @@ class Replay final : public Sandbox {
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
     return answer<void>(call_of(path, bytes, options));
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions&) override {
     return answer<std::vector<FileInfo>>(call_of("list", path));
   }
-  Result<FileInfo> stat(const std::string& path) override { return answer<FileInfo>(call_of("stat", path)); }
+  Result<FileInfo> stat(const std::string& path, const CallOptions&) override { return answer<FileInfo>(call_of("stat", path)); }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
     return answer<void>(call_of(path, options));
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions&) override {
     return answer<void>(call_of("rename", from, {{"to", decorate::from_bytes(to)}}));
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {

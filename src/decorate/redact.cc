@@ -168,20 +168,26 @@ class Redacted final : public SandboxDecorator {
     return std::unique_ptr<Process>(std::make_unique<RedactedProcess>(std::move(process), secrets_, std::move(callbacks)));
   }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
+    const CallOptions in_time = CallOptions::within(options.walk.timeout, options.walk.cancel);
     auto result = inner().grep(text, options);
     if (!result) return result;
+    std::size_t clean = 0;
     std::string path;
     std::vector<std::string> lines;
     for (GrepMatch& match : result->matches) {
       if (match.path != path) {
         path = match.path;
-        const auto bytes = inner().read_file(path, {.limit = kMostRead});
+        const auto bytes = inner().read_file(path, {.limit = kMostRead, .call = in_time});
+        if (!bytes && !in_time.check("")) break;
         lines = bytes ? clean_lines(*bytes, *secrets_) : std::vector<std::string>();
       }
       const bool cut = match.text.size() >= kLongestMatch;
       if (match.line <= lines.size()) match.text = lines[match.line - 1].substr(0, kLongestMatch);
       else match.text = cut ? clean_cut(match.text, secrets_) : (*secrets_)(match.text);
+      ++clean;
     }
+    // What was not read in time could show more than it should.
+    if (clean < result->matches.size()) result->matches.resize(clean), result->complete = false;
     return result;
   }
 

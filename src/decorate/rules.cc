@@ -53,7 +53,7 @@ class ReadOnly final : public Checked {
       : Checked(std::move(inner)), only_reads_(std::move(only_reads)) {}
   Result<void> write_file(const std::string& path, std::string_view, const WriteOptions&) override { return refuse("write", path); }
   Result<void> make_dir(const std::string& path, const MakeDirOptions&) override { return refuse("make", path); }
-  Result<void> rename(const std::string& from, const std::string&) override { return refuse("rename", from); }
+  Result<void> rename(const std::string& from, const std::string&, const CallOptions&) override { return refuse("rename", from); }
   Result<void> remove(const std::string& path, const RemoveOptions&) override { return refuse("remove", path); }
   Result<void> rollback(const std::string&) override {
     return Error(Code::kPermissionDenied, "cannot roll back").reason("this sandbox is read-only");

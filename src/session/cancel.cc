@@ -1,31 +1,66 @@
 #include "belljar/cancel.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
+#include "base/patience.h"
 #include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
 
 namespace belljar {
 
+using Clock = std::chrono::steady_clock;
+
 struct CancelToken::State {
-  UniqueFd fd;
+  UniqueFd fd;     // readable once cancelled: an eventfd, or an epoll of the three below
+  UniqueFd event;  // what cancel() writes to, where that is not `fd`
+  UniqueFd timer;
+  std::shared_ptr<State> other;
+
+  int written() const noexcept { return event.valid() ? event.get() : fd.get(); }
 };
+
+namespace {
+
+Error no_token(const char* call) { return Error(Code::kResourceExhausted, "cannot make a cancel token").sys(errno, call); }
+
+// Readable from then on.
+UniqueFd timer_at(Clock::time_point deadline) {
+  UniqueFd timer(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  const auto since_boot = std::max(deadline.time_since_epoch(), Clock::duration(1));  // 0 would disarm it, and mean never
+  const auto whole = std::chrono::duration_cast<std::chrono::seconds>(since_boot);
+  const itimerspec when{.it_interval = {}, .it_value = {.tv_sec = whole.count(), .tv_nsec = (since_boot - whole).count()}};
+  if (timer.valid() && ::timerfd_settime(timer.get(), TFD_TIMER_ABSTIME, &when, nullptr) != 0) return {};
+  return timer;
+}
+
+}  // namespace
 
 Result<CancelToken> CancelToken::create() {
   CancelToken token;
   token.state_ = std::make_shared<State>();
   token.state_->fd = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!token.state_->fd.valid()) return Error(Code::kResourceExhausted, "cannot make a cancel token").sys(errno, "eventfd");
+  if (!token.state_->fd.valid()) return no_token("eventfd");
   return token;
 }
 
 void CancelToken::cancel() const noexcept {
   const std::uint64_t one = 1;
-  if (state_ != nullptr && ::write(state_->fd.get(), &one, sizeof one) < 0) return;  // full: it is cancelled already
+  if (state_ != nullptr && ::write(state_->written(), &one, sizeof one) < 0) return;  // full: it is cancelled already
 }
 
 bool CancelToken::cancelled() const noexcept {
@@ -34,5 +69,35 @@ bool CancelToken::cancelled() const noexcept {
 }
 
 int CancelToken::fd() const noexcept { return state_ == nullptr ? -1 : state_->fd.get(); }
+
+CallOptions CallOptions::within(std::chrono::milliseconds time, CancelToken cancel) {
+  if (time >= kForever) return {.deadline = {}, .cancel = std::move(cancel)};
+  return {.deadline = Clock::now() + std::max(time, -kForever), .cancel = std::move(cancel)};
+}
+
+Result<void> CallOptions::check(std::string_view what) const {
+  if (cancel.cancelled()) return Error(Code::kCanceled, std::string(what)).reason("the caller cancelled it");
+  if (deadline && Clock::now() >= *deadline)
+    return Error(Code::kDeadlineExceeded, std::string(what)).reason("its deadline has passed").next("give it a later one");
+  return {};
+}
+
+Result<CancelToken> CallOptions::token() const {
+  if (!deadline || *deadline == Clock::time_point::max()) return cancel;
+  auto state = std::make_shared<CancelToken::State>();
+  state->event = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  state->timer = timer_at(*deadline);
+  state->fd = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  state->other = cancel.state_;
+  if (!state->event.valid() || !state->timer.valid() || !state->fd.valid()) return no_token("epoll_create1, eventfd or timerfd");
+  for (const int fd : std::array{state->event.get(), state->timer.get(), cancel.fd()}) {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (fd >= 0 && ::epoll_ctl(state->fd.get(), EPOLL_CTL_ADD, fd, &event) != 0) return no_token("epoll_ctl");
+  }
+  CancelToken token;
+  token.state_ = std::move(state);
+  return token;
+}
 
 }  // namespace belljar

@@ -21,6 +21,7 @@
 #include "broker/file_call.h"
 #include "session/act_as.h"
 #include "session/files.h"
+#include "session/in_time.h"
 
 namespace belljar::session {
 namespace {
@@ -29,8 +30,9 @@ using broker::Act;
 using broker::Answer;
 
 constexpr unsigned kPermissionBits = 0777;
-constexpr int kMostLinks = 40;  // as the kernel, path_resolution(7)
-constexpr int kTries = 64;      // against a command that changes the name faster than we look at it
+constexpr int kMostLinks = 40;               // as the kernel, path_resolution(7)
+constexpr std::size_t kOneWrite = 8U << 20;  // between two looks whether the call is over
+constexpr int kTries = 64;                   // against a command that changes the name faster than we look at it
 
 Result<void> check_mode(std::optional<unsigned> mode) {
   if (mode && (*mode & ~kPermissionBits) != 0)
@@ -139,6 +141,7 @@ Result<void> Files::make_parents(const std::string& path, const std::string& res
 }
 
 Result<void> Files::write(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options.call, "write", path));
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
   const Judge::Held held = judge_.hold_to_make(path);
@@ -245,7 +248,11 @@ Result<void> Files::replace(const std::string& path, const Site& site, std::stri
   const UniqueFd fd(
       ::openat(parent, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, options.mode.value_or(0666)));
   if (!fd.valid()) return file_error(errno, "write", path, "open");
-  auto done = write_whole(fd.get(), bytes, path);
+  Result<void> done;
+  for (std::size_t at = 0; done && at < bytes.size(); at += kOneWrite) {
+    done = write_whole(fd.get(), bytes.substr(at, kOneWrite), path);
+    if (done) done = check_in_time(options.call, "write", path);
+  }
   const std::optional<unsigned> mode = options.mode ? options.mode
                                        : keep       ? std::optional(before->mode & kPermissionBits)
                                                     : std::nullopt;
@@ -259,6 +266,7 @@ Result<void> Files::replace(const std::string& path, const Site& site, std::stri
 }
 
 Result<void> Files::make_dir(const std::string& path, const MakeDirOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options.call, "make directory", path));
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
   const Judge::Held held = judge_.hold_to_make(path);
@@ -274,7 +282,8 @@ Result<void> Files::make_dir(const std::string& path, const MakeDirOptions& opti
   return {};
 }
 
-Result<void> Files::rename(const std::string& from, const std::string& to) const {
+Result<void> Files::rename(const std::string& from, const std::string& to, const CallOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options, "rename", from));
   const ActAs identity(options_.uid, options_.gid);
   const Judge::Owned held = judge_.own();
   const Site source = BELLJAR_TRY(find_site(from));
@@ -314,6 +323,7 @@ Result<void> Files::rename_judged(const std::string& from, const std::string& to
 }
 
 Result<void> Files::remove(const std::string& path, const RemoveOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options.call, "remove", path));
   const ActAs identity(options_.uid, options_.gid);
   const Judge::Shared held = judge_.share();
   const Site site = BELLJAR_TRY(find_site(path));
@@ -324,7 +334,13 @@ Result<void> Files::remove(const std::string& path, const RemoveOptions& options
   BELLJAR_CHECK(Judge::may_take(path, site));
   if (is_dir && options.depth == Depth::kTree) {
     BELLJAR_CHECK(judge_.may_clear(path, site));
-    return remove_tree_at(site.parent.get(), site.name);
+    Result<void> over;
+    auto done = remove_tree_at(site.parent.get(), site.name, Deeper::kReport, [&] {
+      if (over) over = check_in_time(options.call, "remove", path);
+      return !over;
+    });
+    if (!over) return Error(over.error()).reason(over.error().reason() + "; a part of it is gone");
+    return done;
   }
   if (::unlinkat(site.parent.get(), site.name.c_str(), is_dir ? AT_REMOVEDIR : 0) < 0)
     return file_error(errno, "remove", path, "unlinkat");

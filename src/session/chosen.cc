@@ -12,6 +12,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "policy/backends.h"
+#include "session/in_time.h"
 
 namespace belljar::session {
 
@@ -44,9 +45,9 @@ Result<void> ChosenSandbox::start() {
   return policy::none_starts(tried);
 }
 
-Result<void> ChosenSandbox::stop() {
-  const std::lock_guard lock(mutex_);
-  BELLJAR_CHECK(use().stop());
+Result<void> ChosenSandbox::stop(const CallOptions& options) {
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, "cannot stop the sandbox"));
+  BELLJAR_CHECK(use().stop(options));
   chosen_ = false;
   return {};
 }

@@ -27,9 +27,9 @@ class ChosenSandbox final : public Sandbox {
   const std::string& workspace() const noexcept override { return use().workspace(); }
   EnforcementReport enforcement() const override { return use().enforcement(); }
   Result<void> start() override;
-  Result<void> stop() override;
-  Result<void> health() override { return use().health(); }
-  Result<SandboxStats> stats() override { return use().stats(); }
+  Result<void> stop(const CallOptions& options) override;
+  Result<void> health(const CallOptions& options) override { return use().health(options); }
+  Result<SandboxStats> stats(const CallOptions& options) override { return use().stats(options); }
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
@@ -41,10 +41,14 @@ class ChosenSandbox final : public Sandbox {
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
     return use().write_file(path, bytes, options);
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override { return use().list(path); }
-  Result<FileInfo> stat(const std::string& path) override { return use().stat(path); }
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    return use().list(path, options);
+  }
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override { return use().stat(path, options); }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override { return use().make_dir(path, options); }
-  Result<void> rename(const std::string& from, const std::string& to) override { return use().rename(from, to); }
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return use().rename(from, to, options);
+  }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override { return use().remove(path, options); }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override { return use().glob(pattern, options); }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override { return use().grep(text, options); }

@@ -59,6 +59,7 @@
 #include "session/ended.h"
 #include "session/files.h"
 #include "session/follower.h"
+#include "session/in_time.h"
 #include "session/lifecycle.h"
 #include "session/live_outlet.h"
 
@@ -77,6 +78,9 @@ namespace belljar::session {
 namespace {
 
 using namespace backend::container;
+
+constexpr char kNoStop[] = "cannot stop the sandbox";
+constexpr char kNoLook[] = "cannot look at the sandbox";
 
 Result<void> check_lifecycle(const Policy& policy, const Lifecycle& lifecycle) {
   if (!policy.limits.idle_timeout && !lifecycle.idle_timeout) return {};
@@ -135,11 +139,12 @@ ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions 
 
 ContainedSandbox::~ContainedSandbox() {
   if (owner_.is_this()) {
-    (void)stop();
+    (void)stop({});
     return;
   }
   abandon(running_);
   abandon(boxes_);
+  abandon(unended_);
   abandon(home_);
 }
 
@@ -258,6 +263,7 @@ Result<void> ContainedSandbox::start() {
   // A process handle may hold it still, and with it the ports.
   if (running_ != nullptr && running_->box != nullptr) (void)running_->box->stop();
   running_ = nullptr;
+  if (const Ending before = std::exchange(unended_, {}); before.running != nullptr) (void)before.finish(cancel_);
   network_rules_.reset();
   volume_.reset();  // ours, of the one that ended
   UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
@@ -267,22 +273,32 @@ Result<void> ContainedSandbox::start() {
   return {};
 }
 
-Result<void> ContainedSandbox::stop() {
-  BELLJAR_CHECK(owner_.check());
-  std::shared_ptr<const Running> running;
-  std::vector<std::weak_ptr<ContainedBox>> boxes;
-  UniqueFd volume;  // let go when all have ended
-  {
-    const std::lock_guard lock(mutex_);
-    running = std::exchange(running_, nullptr);
-    boxes = std::exchange(boxes_, {});
-    network_rules_.reset();
-    volume = std::move(volume_);
-  }
+Result<void> ContainedSandbox::Ending::finish(const CancelToken& cancel) const {
   Result<void> stopped;
-  if (running != nullptr && running->box != nullptr) stopped = running->box->stop();
+  if (running != nullptr && running->box != nullptr) stopped = running->box->stop(cancel);
   for (const auto& weak : boxes) {
-    if (const Box box = weak.lock()) (void)box->stop();
+    if (const Box box = weak.lock()) (void)box->stop(cancel);
+  }
+  return stopped;
+}
+
+Result<void> ContainedSandbox::stop(const CallOptions& options) {
+  BELLJAR_CHECK(owner_.check());
+  const CancelToken end = BELLJAR_TRY(options.token());
+  Ending ending;
+  {
+    const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStop));
+    BELLJAR_CHECK(options.check(kNoStop));
+    ending = std::exchange(unended_, {});
+    if (running_ != nullptr) ending = {std::exchange(running_, nullptr), std::exchange(boxes_, {}), std::move(volume_)};
+    network_rules_.reset();
+  }
+  const Result<void> stopped = ending.finish(end);
+  if (!stopped && stopped.error().code() == Code::kCanceled && end.cancelled()) {
+    const std::lock_guard lock(mutex_);
+    unended_ = std::move(ending);
+    const Result<void> over = options.check(kNoStop);
+    return in_vain(over ? stopped.error() : over.error(), "its container may run yet", "stop() it again");
   }
   std::vector<std::shared_ptr<ContainedCommand>> detached;
   {
@@ -295,9 +311,9 @@ Result<void> ContainedSandbox::stop() {
   return {};
 }
 
-Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::running() const {
+Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::running(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard lock(mutex_);
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, "cannot use the sandbox"));
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
         .reason("it was not started, or it was stopped")
@@ -309,30 +325,38 @@ Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::runni
   return running_;
 }
 
-Result<void> ContainedSandbox::health() {
+Result<void> ContainedSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const auto alive = running();
-  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
-  if ((*alive)->box != nullptr) return (*alive)->box->channel()->ping(std::chrono::seconds(5));
-  const auto facts = (*alive)->engine.facts();
-  if (!facts) return Error(Code::kUnavailable, "the container engine takes no commands").reason(facts.error().line());
-  return {};
+  const auto alive = running(options);
+  if (!alive) return not_healthy(alive.error());
+  BELLJAR_CHECK(options.check(kNoLook));
+  const CancelToken end = BELLJAR_TRY(options.token());
+  Result<void> answered;
+  if ((*alive)->box != nullptr) answered = (*alive)->box->channel()->ping(std::chrono::seconds(5), end.fd());
+  else if (const auto facts = (*alive)->engine.facts(std::chrono::seconds(30), end); !facts)
+    answered = Error(Code::kUnavailable, "the container engine takes no commands").reason(facts.error().line());
+  if (!answered) BELLJAR_CHECK(options.check(kNoLook));
+  return answered;
 }
 
-Result<SandboxStats> ContainedSandbox::stats() {
-  const auto alive = BELLJAR_TRY(running());
+Result<SandboxStats> ContainedSandbox::stats(const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running(options));
+  BELLJAR_CHECK(options.check(kNoLook));
+  const CancelToken end = BELLJAR_TRY(options.token());
   SandboxStats stats;
   stats.execs = execs_.load();
   stats.bytes_written = written_.load();
-  const ContainerStats used = BELLJAR_TRY(usage(*alive));
-  stats.cpu = used.cpu;
-  stats.memory = Bytes{used.memory};
-  stats.processes = used.processes;
+  const auto used = usage(*alive, end);
+  if (!used && used.error().code() == Code::kCanceled) BELLJAR_CHECK(options.check(kNoLook));
+  if (!used) return used.error();
+  stats.cpu = used->cpu;
+  stats.memory = Bytes{used->memory};
+  stats.processes = used->processes;
   return stats;
 }
 
-Result<ContainerStats> ContainedSandbox::usage(const Running& running) {
-  if (running.box != nullptr) return running.box->container().stats();
+Result<ContainerStats> ContainedSandbox::usage(const Running& running, const CancelToken& cancel) {
+  if (running.box != nullptr) return running.box->container().stats(cancel);
   const std::chrono::microseconds ended(running.spent->ended_us.load());
   std::vector<Box> boxes;
   {
@@ -341,7 +365,7 @@ Result<ContainerStats> ContainedSandbox::usage(const Running& running) {
       if (Box box = weak.lock()) boxes.push_back(std::move(box));
     }
   }
-  ContainerStats all = BELLJAR_TRY(usage_of(boxes));
+  ContainerStats all = BELLJAR_TRY(usage_of(boxes, cancel));
   all.cpu = running.spent->tell(all.cpu + ended);
   return all;
 }
@@ -447,31 +471,31 @@ Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
 }
 
 Result<std::string> ContainedSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return BELLJAR_TRY(running())->files.read(BELLJAR_TRY(on_host(path)), options);
+  return BELLJAR_TRY(running(options.call))->files.read(BELLJAR_TRY(on_host(path)), options);
 }
 Result<void> ContainedSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  BELLJAR_CHECK(BELLJAR_TRY(running())->files.write(BELLJAR_TRY(on_host(path)), bytes, options));
+  BELLJAR_CHECK(BELLJAR_TRY(running(options.call))->files.write(BELLJAR_TRY(on_host(path)), bytes, options));
   written_ += bytes.size();
   return {};
 }
-Result<std::vector<FileInfo>> ContainedSandbox::list(const std::string& path) {
-  return BELLJAR_TRY(running())->files.list(BELLJAR_TRY(on_host(path)));
+Result<std::vector<FileInfo>> ContainedSandbox::list(const std::string& path, const CallOptions& options) {
+  return BELLJAR_TRY(running(options))->files.list(BELLJAR_TRY(on_host(path)), options);
 }
-Result<FileInfo> ContainedSandbox::stat(const std::string& path) {
-  const auto alive = BELLJAR_TRY(running());
+Result<FileInfo> ContainedSandbox::stat(const std::string& path, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running(options));
   const std::string named = BELLJAR_TRY(on_host(path));
-  FileInfo info = BELLJAR_TRY(alive->files.stat(named));
+  FileInfo info = BELLJAR_TRY(alive->files.stat(named, options));
   info.path = path;
   return info;
 }
 Result<void> ContainedSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return BELLJAR_TRY(running())->files.make_dir(BELLJAR_TRY(on_host(path)), options);
+  return BELLJAR_TRY(running(options.call))->files.make_dir(BELLJAR_TRY(on_host(path)), options);
 }
-Result<void> ContainedSandbox::rename(const std::string& from, const std::string& to) {
-  return BELLJAR_TRY(running())->files.rename(BELLJAR_TRY(on_host(from)), BELLJAR_TRY(on_host(to)));
+Result<void> ContainedSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
+  return BELLJAR_TRY(running(options))->files.rename(BELLJAR_TRY(on_host(from)), BELLJAR_TRY(on_host(to)), options);
 }
 Result<void> ContainedSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return BELLJAR_TRY(running())->files.remove(BELLJAR_TRY(on_host(path)), options);
+  return BELLJAR_TRY(running(options.call))->files.remove(BELLJAR_TRY(on_host(path)), options);
 }
 Result<GlobResult> ContainedSandbox::glob(const std::string& pattern, const WalkOptions& options) {
   return BELLJAR_TRY(running())->files.glob(BELLJAR_TRY(on_host(pattern)), options);

@@ -42,18 +42,18 @@ class ContainedSandbox final : public Sandbox {
   const std::string& workspace() const noexcept override { return shown_at_; }
   EnforcementReport enforcement() const override;
   Result<void> start() override;
-  Result<void> stop() override;
-  Result<void> health() override;
-  Result<SandboxStats> stats() override;
+  Result<void> stop(const CallOptions& options) override;
+  Result<void> health(const CallOptions& options) override;
+  Result<SandboxStats> stats(const CallOptions& options) override;
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path) override;
-  Result<FileInfo> stat(const std::string& path) override;
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
   Result<void> remove(const std::string& path, const RemoveOptions& options) override;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
@@ -74,14 +74,23 @@ class ContainedSandbox final : public Sandbox {
     std::shared_ptr<void> living;                               // what tells others that it lives
   };
 
-  Result<std::shared_ptr<const Running>> running() const;
+  // What stop() takes from it, and keeps where its caller ended the wait.
+  struct Ending {
+    std::shared_ptr<const Running> running;
+    std::vector<std::weak_ptr<ContainedBox>> boxes;
+    UniqueFd volume;  // let go when all have ended
+    Result<void> finish(const CancelToken& cancel) const;
+  };
+
+  Result<std::shared_ptr<const Running>> running(const CallOptions& options = {}) const;
   Result<Running> make_running();
   Result<backend::container::Planned> plan(const Policy& policy, const backend::Workplace& place,
                                            const backend::container::Engine& engine);
   Result<Files> open_files(const backend::container::Planned& planned) const;
   Box make_box(const Running& running) const;  // with mutex_ held
   Result<Box> box_for_command(const Running& running);
-  Result<backend::container::ContainerStats> usage(const Running& running);  // of the session's container, or of all that there are
+  Result<backend::container::ContainerStats> usage(
+      const Running& running, const CancelToken& cancel);  // of the session's container, or of all that there are
   Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
   Result<std::string> on_host(const std::string& path) const;
@@ -97,6 +106,7 @@ class ContainedSandbox final : public Sandbox {
   mutable std::mutex mutex_;
   std::shared_ptr<const Running> running_;          // guarded by mutex_; null: not started, or stopped
   std::vector<std::weak_ptr<ContainedBox>> boxes_;  // guarded by mutex_; of single commands
+  Ending unended_;                                  // guarded by mutex_; a stop() that was not waited for
   EnforcementReport enforcement_;                   // guarded by mutex_; of the last start
   std::optional<NetworkRules> network_rules_;       // guarded by mutex_; until stop()
   UniqueFd volume_;                                 // guarded by mutex_; locked while it runs (lifecycle.h)

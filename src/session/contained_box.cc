@@ -87,9 +87,9 @@ Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report
                        report);
 }
 
-Result<void> ContainedBox::stop() {
+Result<void> ContainedBox::stop(const CancelToken& cancel) {
   Result<void> stopped;
-  if (container_ != nullptr) stopped = container_->stop();
+  if (container_ != nullptr) stopped = container_->stop(cancel);
   const std::lock_guard lock(mutex_);
   outlet_->close(unread_);
   return stopped;
@@ -111,11 +111,11 @@ void ContainedBox::give_back(ExecResult& unread) {
   move_seen(unread, unread_);
 }
 
-Result<ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes) {
+Result<ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes, const CancelToken& cancel) {
   ContainerStats all;
   for (const auto& box : boxes) {
     if (!box->channel()->alive()) continue;
-    const auto used = box->container().stats();
+    const auto used = box->container().stats(cancel);
     if (!used && !box->channel()->alive()) continue;  // it ended meanwhile
     if (!used) return used.error();
     all.cpu += used->cpu;

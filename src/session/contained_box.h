@@ -31,8 +31,8 @@ class ContainedBox {
   // Starts the container and serves its network. Less than plan() said is told in `report`. Errors: as Container::start;
   // kFailedPrecondition, its pid 1 could not make a socket.
   Result<void> start(const backend::container::Engine& engine, EnforcementReport& report, const CancelToken& cancel = {});
-  // First what is inside ends, then its way out. Twice is fine.
-  Result<void> stop();
+  // First what is inside ends, then its way out. Twice is fine. Errors: as Container::stop; its way out is closed all the same.
+  Result<void> stop(const CancelToken& cancel = {});
 
   const backend::container::Container& container() const noexcept { return *container_; }
   const std::shared_ptr<backend::container::Channel>& channel() const noexcept { return container_->channel(); }
@@ -54,6 +54,7 @@ class ContainedBox {
 };
 
 // What those that run use together. Errors: as Engine::stats.
-Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes);
+Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes,
+                                                    const CancelToken& cancel);
 
 }  // namespace belljar::session

@@ -337,7 +337,7 @@ void Core::begin_run() {
   options_.prepared.file_rules->begin_run(oldest);
 }
 
-bool Core::answers(std::chrono::milliseconds patience) {
+bool Core::answers(std::chrono::milliseconds patience, int cancel_fd) {
   const Use use(*this);
   std::optional<Started> asked;
   {
@@ -347,15 +347,15 @@ bool Core::answers(std::chrono::milliseconds patience) {
     asked = *std::move(expected);
     sandbox_.ping();
   }
-  pollfd wait{asked->state->wake.get(), POLLIN, 0};
+  std::array<pollfd, 2> wait = {{{asked->state->wake.get(), POLLIN, 0}, {cancel_fd, POLLIN, 0}}};
   // To sleep and be woken takes as long as an answer: it is looked for a little first, by a thread that yields to who has work.
   bool came = false;
   for (const auto end = std::chrono::steady_clock::now() + kAnswerSoon; !came && std::chrono::steady_clock::now() < end;) {
-    came = ::poll(&wait, 1, 0) > 0;
+    came = ::poll(wait.data(), wait.size(), 0) > 0;
     if (!came) ::sched_yield();
   }
   const auto end = Clock::now() + patience;
-  while (!came && ::poll(&wait, 1, static_cast<int>(patience.count())) < 0 && errno == EINTR) {
+  while (!came && ::poll(wait.data(), wait.size(), static_cast<int>(patience.count())) < 0 && errno == EINTR) {
     patience = std::max(std::chrono::milliseconds(0), std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()));
   }
   forget(asked->id);

@@ -92,8 +92,8 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   Result<std::optional<Started>> send(launch::PackedExec& request);
   // Writable, poll(2), when it may take some again.
   Result<UniqueFd> room();
-  // Whether its pid 1 answers within `patience`.
-  bool answers(std::chrono::milliseconds patience);
+  // Whether its pid 1 answers within `patience`, and before `cancel_fd` (-1: none) is readable.
+  bool answers(std::chrono::milliseconds patience, int cancel_fd = -1);
   void forget(std::uint32_t id) noexcept;
   // Asks its pid 1 for a sign of life, at most once a second; events_received() counts all that it tells.
   void ping() noexcept;

@@ -52,6 +52,11 @@ Result<void> check_not_cancelled(const CancelToken& cancel) {
       .next("make another, with a token of its own");
 }
 
+Error not_healthy(const Error& why) {
+  if (why.code() == Code::kCanceled || why.code() == Code::kDeadlineExceeded) return why;
+  return Error(Code::kUnavailable, why.what()).reason(why.reason());
+}
+
 Error no_input(const char* reason) {
   return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(reason);
 }

@@ -16,6 +16,8 @@ ExecResult cancelled_before_start();
 std::unique_ptr<Process> make_cancelled_process();
 // Before the start of a sandbox. Errors: kCanceled.
 Result<void> check_not_cancelled(const CancelToken& cancel);
+// Of a health(): whatever `why` is, it is not healthy; but where the caller ended the call, nothing is known.
+Error not_healthy(const Error& why);
 // Of a write to a command's stdin.
 Error no_input(const char* reason);
 

@@ -21,11 +21,13 @@
 #include "base/remove_tree.h"
 #include "policy/paths.h"
 #include "session/act_as.h"
+#include "session/in_time.h"
 
 namespace belljar::session {
 namespace {
 
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
+constexpr std::uint64_t kOneRead = 8ULL << 20;  // between two looks whether the call is over
 constexpr std::size_t kMostEntries = 1'000'000;
 
 }  // namespace
@@ -197,6 +199,7 @@ Result<UniqueFd> Files::open_file(const std::string& path, int flags) const {
 }
 
 Result<std::string> Files::read(const std::string& path, const ReadOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options.call, "read", path));
   const ActAs identity(options_.uid, options_.gid);
   const UniqueFd fd = BELLJAR_TRY(open_file(path, O_RDONLY));
   const std::uint64_t size = BELLJAR_TRY(need_regular(fd.get(), path, "read"));
@@ -207,12 +210,14 @@ Result<std::string> Files::read(const std::string& path, const ReadOptions& opti
         .next("read it in parts, with an offset and a limit");
   std::string bytes;
   const std::uint64_t most = std::min(options.limit.value_or(kLargestRead), kLargestRead);
+  if (left > kOneRead) bytes.reserve(static_cast<std::size_t>(std::min(left + 1, most)));
   std::uint64_t at = options.offset;
   while (bytes.size() < most) {
     const std::size_t had = bytes.size();
     // One byte more than it should have: the read that finds the end is the one that gets the rest.
     const std::uint64_t guess = had == 0 ? std::max<std::uint64_t>(left + 1, 4096) : std::max<std::uint64_t>(had, 65536);
-    const auto want = static_cast<std::size_t>(std::min(guess, most - had));
+    const auto want = static_cast<std::size_t>(std::min({guess, most - had, kOneRead}));
+    if (had > 0) BELLJAR_CHECK(check_in_time(options.call, "read", path));
     bytes.resize(had + want);
     const ssize_t got = ::pread(fd.get(), bytes.data() + had, want, static_cast<off_t>(at));
     if (got < 0 && errno == EINTR) {
@@ -227,7 +232,8 @@ Result<std::string> Files::read(const std::string& path, const ReadOptions& opti
   return bytes;
 }
 
-Result<std::vector<FileInfo>> Files::list(const std::string& path) const {
+Result<std::vector<FileInfo>> Files::list(const std::string& path, const CallOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options, "list", path));
   const ActAs identity(options_.uid, options_.gid);
   UniqueFd fd = BELLJAR_TRY(open_file(path, O_RDONLY | O_DIRECTORY));
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
@@ -241,12 +247,14 @@ Result<std::vector<FileInfo>> Files::list(const std::string& path) const {
       return Error(Code::kResourceExhausted, format("cannot list {}", quoted(path)))
           .reason(format("it has more than {} entries", kMostEntries));
     if (auto info = describe(directory, name)) entries.push_back(*std::move(info));
+    BELLJAR_CHECK(check_in_time(options, "list", path));
   }
   std::ranges::sort(entries, {}, &FileInfo::path);
   return entries;
 }
 
-Result<FileInfo> Files::stat(const std::string& path) const {
+Result<FileInfo> Files::stat(const std::string& path, const CallOptions& options) const {
+  BELLJAR_CHECK(check_in_time(options, "look at", path));
   const ActAs identity(options_.uid, options_.gid);
   const std::string rest = BELLJAR_TRY(relative(path));
   const UniqueFd fd = BELLJAR_TRY(open_beneath(path, rest, O_PATH | O_NOFOLLOW));

@@ -29,7 +29,8 @@ struct FilesOptions {
   Rules rules;
 };
 
-// A resource. Safe from any thread.
+// A resource. Safe from any thread. No FIFO, device or socket is waited for; what could take long (a large file, a directory of
+// many names, a tree) looks between two parts whether the call is over, the rest when it begins.
 class Files {
  public:
   // Errors: kNotFound, kPermissionDenied: the workspace cannot be reached inside.
@@ -37,10 +38,10 @@ class Files {
 
   Result<std::string> read(const std::string& path, const ReadOptions& options) const;
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
-  Result<std::vector<FileInfo>> list(const std::string& path) const;
-  Result<FileInfo> stat(const std::string& path) const;
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options = {}) const;
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options = {}) const;
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) const;
-  Result<void> rename(const std::string& from, const std::string& to) const;
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options = {}) const;
   Result<void> remove(const std::string& path, const RemoveOptions& options) const;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) const;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) const;

@@ -40,6 +40,7 @@
 #include "session/checks.h"
 #include "session/ended.h"
 #include "session/follower.h"
+#include "session/in_time.h"
 #include "session/spawned.h"
 #include "session/watch.h"
 #include "txn/base.h"
@@ -49,6 +50,9 @@ namespace belljar::session {
 namespace {
 
 constexpr std::chrono::seconds kAnswer{5};
+constexpr char kNoLiveStop[] = "cannot stop the sandbox";
+constexpr char kNoLiveLook[] = "cannot look at the sandbox";
+constexpr char kNoLiveUse[] = "cannot use the sandbox";  // it is being started, or made anew
 
 RunRequest make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
   RunRequest request;
@@ -133,7 +137,7 @@ LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_
 
 LiveSandbox::~LiveSandbox() {
   if (owner_.is_this()) {
-    (void)stop();
+    (void)stop({});
     return;
   }
   abandon(core_);
@@ -247,12 +251,14 @@ Result<void> LiveSandbox::start() {
   return {};
 }
 
-Result<void> LiveSandbox::stop() {
+// Once begun it is done whole: its own end of a sandbox knows no long wait, and what was ended by half could not be told.
+Result<void> LiveSandbox::stop(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard life(life_);
+  const auto life = BELLJAR_TRY(lock_in_time(life_, options, kNoLiveStop));
   std::shared_ptr<Core> core;
   {
-    const std::lock_guard lock(mutex_);
+    const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveStop));
+    BELLJAR_CHECK(options.check(kNoLiveStop));
     core = std::exchange(core_, nullptr);
     network_rules_.reset();
   }
@@ -280,34 +286,41 @@ Result<std::shared_ptr<Core>> LiveSandbox::running_core() const {
   return core_;
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::seen_core() const {
+Result<std::shared_ptr<Core>> LiveSandbox::seen_core(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard lock(mutex_);
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveLook));
   return running_core();
 }
 
-Result<LiveSandbox::InUse> LiveSandbox::core() const {
+Result<LiveSandbox::InUse> LiveSandbox::core(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard lock(mutex_);
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveUse));
   auto alive = BELLJAR_TRY(running_core());
   auto use = std::make_unique<Core::Use>(*alive);
   return InUse{std::move(alive), std::move(use)};
 }
 
 // A program that cannot be there: init's answer proves that it takes requests and can make a process.
-Result<void> LiveSandbox::health() {
+Result<void> LiveSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const auto alive = core();
-  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
-  if (!alive->core->answers(kAnswer)) return Error(Code::kUnavailable, "the sandbox does not answer");
+  const auto alive = core(options);
+  if (!alive) return not_healthy(alive.error());
+  BELLJAR_CHECK(options.check(kNoLiveLook));
+  const CancelToken end = BELLJAR_TRY(options.token());
+  if (!alive->core->answers(kAnswer, end.fd())) {
+    BELLJAR_CHECK(options.check(kNoLiveLook));
+    return Error(Code::kUnavailable, "the sandbox does not answer");
+  }
   RunRequest request;
   request.command.argv = {"/dev/null/health"};
   request.timeout = kAnswer;
+  request.cancel = end;
   auto running = Running::start(alive->core, std::move(request));
   if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
   ExecResult result = (*running)->finish();
   alive->core->give_back(result);
   if (result.reason == Reason::kStartFailed && (result.exit_code == 127 || result.exit_code == 126)) return {};
+  if (result.reason == Reason::kCancelled) BELLJAR_CHECK(options.check(kNoLiveLook));
   return Error(Code::kUnavailable, "the sandbox takes no commands").reason(result.message);
 }
 
@@ -317,8 +330,9 @@ Result<void> LiveSandbox::answer() {
   return Error(Code::kUnavailable, "the sandbox does not answer");
 }
 
-Result<SandboxStats> LiveSandbox::stats() {
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(seen_core());
+Result<SandboxStats> LiveSandbox::stats(const CallOptions& options) {
+  const std::shared_ptr<Core> alive = BELLJAR_TRY(seen_core(options));
+  BELLJAR_CHECK(options.check(kNoLiveLook));
   const kernel::TreeUsage usage = kernel::measure_tree(kernel::list_tree(alive->init_pid()), true);
   return SandboxStats{usage.cpu, usage.memory, usage.tasks, execs_.load(), written_.load()};
 }
@@ -381,39 +395,39 @@ ExecResult LiveSandbox::take_seen() {
 }
 
 template <class Act>
-auto LiveSandbox::with_files(Act act) const -> decltype(act(std::declval<const Files&>())) {
-  const auto [alive, use] = BELLJAR_TRY(core());
+auto LiveSandbox::with_files(const CallOptions& options, Act act) const -> decltype(act(std::declval<const Files&>())) {
+  const auto [alive, use] = BELLJAR_TRY(core(options));
   return act(alive->files());
 }
 
 Result<std::string> LiveSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return with_files([&](const Files& files) { return files.read(path, options); });
+  return with_files(options.call, [&](const Files& files) { return files.read(path, options); });
 }
 Result<void> LiveSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  auto done = with_files([&](const Files& files) { return files.write(path, bytes, options); });
+  auto done = with_files(options.call, [&](const Files& files) { return files.write(path, bytes, options); });
   if (done) written_ += bytes.size();
   return done;
 }
-Result<std::vector<FileInfo>> LiveSandbox::list(const std::string& path) {
-  return with_files([&](const Files& files) { return files.list(path); });
+Result<std::vector<FileInfo>> LiveSandbox::list(const std::string& path, const CallOptions& options) {
+  return with_files(options, [&](const Files& files) { return files.list(path, options); });
 }
-Result<FileInfo> LiveSandbox::stat(const std::string& path) {
-  return with_files([&](const Files& files) { return files.stat(path); });
+Result<FileInfo> LiveSandbox::stat(const std::string& path, const CallOptions& options) {
+  return with_files(options, [&](const Files& files) { return files.stat(path, options); });
 }
 Result<void> LiveSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return with_files([&](const Files& files) { return files.make_dir(path, options); });
+  return with_files(options.call, [&](const Files& files) { return files.make_dir(path, options); });
 }
-Result<void> LiveSandbox::rename(const std::string& from, const std::string& to) {
-  return with_files([&](const Files& files) { return files.rename(from, to); });
+Result<void> LiveSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
+  return with_files(options, [&](const Files& files) { return files.rename(from, to, options); });
 }
 Result<void> LiveSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return with_files([&](const Files& files) { return files.remove(path, options); });
+  return with_files(options.call, [&](const Files& files) { return files.remove(path, options); });
 }
 Result<GlobResult> LiveSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return with_files([&](const Files& files) { return files.glob(pattern, options); });
+  return with_files({}, [&](const Files& files) { return files.glob(pattern, options); });
 }
 Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions& options) {
-  return with_files([&](const Files& files) { return files.grep(text, options); });
+  return with_files({}, [&](const Files& files) { return files.grep(text, options); });
 }
 Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
   const auto [alive, use] = BELLJAR_TRY(core());

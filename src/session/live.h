@@ -48,11 +48,11 @@ class LiveSandbox final : public Sandbox {
   const std::string& workspace() const noexcept override { return embedded_.place.workspace; }
   EnforcementReport enforcement() const override;
   Result<void> start() override;
-  Result<void> stop() override;
-  Result<void> health() override;
+  Result<void> stop(const CallOptions& options = {}) override;
+  Result<void> health(const CallOptions& options = {}) override;
   // Cheaper than health(): its pid 1 serves, which is enough where nothing has run yet. Errors: kUnavailable.
   Result<void> answer();
-  Result<SandboxStats> stats() override;
+  Result<SandboxStats> stats(const CallOptions& options = {}) override;
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
@@ -72,10 +72,10 @@ class LiveSandbox final : public Sandbox {
   void on_end(std::function<void(const ExecResult&)> told) { on_end_ = std::move(told); }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path) override;
-  Result<FileInfo> stat(const std::string& path) override;
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
   Result<void> remove(const std::string& path, const RemoveOptions& options) override;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
@@ -91,9 +91,9 @@ class LiveSandbox final : public Sandbox {
     std::shared_ptr<Core> core;
     std::unique_ptr<Core::Use> use;
   };
-  Result<InUse> core() const;
+  Result<InUse> core(const CallOptions& options = {}) const;
   // For a look that is no use of it.
-  Result<std::shared_ptr<Core>> seen_core() const;
+  Result<std::shared_ptr<Core>> seen_core(const CallOptions& options = {}) const;
   // The next three with mutex_ held.
   Result<std::shared_ptr<Core>> running_core() const;
   Result<std::shared_ptr<Core>> make_core(const CancelToken& cancel);
@@ -103,7 +103,7 @@ class LiveSandbox final : public Sandbox {
                              const std::function<Result<void>(txn::Transaction&)>& act);
   // Runs `act(files)` while the sandbox counts as in use.
   template <class Act>
-  auto with_files(Act act) const -> decltype(act(std::declval<const Files&>()));
+  auto with_files(const CallOptions& options, Act act) const -> decltype(act(std::declval<const Files&>()));
 
   std::unique_ptr<backend::Backend> backend_;
   std::shared_ptr<const backend::Host> host_;  // the backend refers to it

@@ -119,7 +119,7 @@ bool is_in_the_way(const Targets& targets, const std::string& path) {
 
 class Plan {
  public:
-  Plan(Sandbox& sandbox, Names names) : sandbox_(sandbox), names_(names) {}
+  Plan(const Call& call, Names names) : sandbox_(call.sandbox), call_(call.in_time), names_(names) {}
 
   Result<void> add(const FilePatch& patch) {
     const std::string from = patch.from ? BELLJAR_TRY(inside(names_, *patch.from)) : std::string();
@@ -206,13 +206,13 @@ class Plan {
     Target target;
     target.at = patch.at, target.commit = patch.commit;
     if (BELLJAR_TRY(is_under_file(patch, path))) return target;
-    auto info = sandbox_.stat(path);
+    auto info = sandbox_.stat(path, call_);
     if (!info && info.error().code() != Code::kNotFound) return std::move(info).error();
     if (!info) return target;
     target.was_directory = info->type == FileType::kDirectory;
     if (target.was_directory) return target;
     if (info->type != FileType::kFile) return no_file(patch, path);
-    target.before = target.after = target.base = Side{BELLJAR_TRY(sandbox_.read_file(path)), info->mode & 0777U};
+    target.before = target.after = target.base = Side{BELLJAR_TRY(sandbox_.read_file(path, {.call = call_})), info->mode & 0777U};
     return target;
   }
 
@@ -221,7 +221,7 @@ class Plan {
     for (const std::string& parent : parents_of(path)) {
       auto known = parents_.find(parent);
       if (known == parents_.end()) {
-        const auto info = sandbox_.stat(parent);
+        const auto info = sandbox_.stat(parent, call_);
         if (!info) return false;
         if (info->type == FileType::kSymlink)
           return refused(patch.at, path, Code::kFailedPrecondition, format("{} is a symbolic link", belljar::quoted(parent)),
@@ -234,7 +234,7 @@ class Plan {
   }
 
   Result<void> check_emptied(std::size_t at, const std::string& directory) {
-    for (const FileInfo& entry : BELLJAR_TRY(sandbox_.list(directory))) {
+    for (const FileInfo& entry : BELLJAR_TRY(sandbox_.list(directory, call_))) {
       const std::string path = directory + "/" + entry.path;
       const auto planned = targets_.find(path);
       if (entry.type == FileType::kDirectory) BELLJAR_CHECK(check_emptied(at, path));
@@ -242,11 +242,12 @@ class Plan {
         return refused(at, directory, Code::kFailedPrecondition,
                        format("it is a directory, and {} stays in it", belljar::quoted(path)), "let the patch delete that as well");
     }
-    emptied_.push_back(BELLJAR_TRY(sandbox_.stat(directory)));
+    emptied_.push_back(BELLJAR_TRY(sandbox_.stat(directory, call_)));
     return {};
   }
 
   Sandbox& sandbox_;
+  const CallOptions& call_;
   const Names names_;
   Targets targets_;
   std::map<std::string, bool> parents_;  // which are files
@@ -256,7 +257,7 @@ class Plan {
 // Writes what was planned, and takes it back when something fails.
 class Writer {
  public:
-  explicit Writer(Sandbox& sandbox) : sandbox_(sandbox) {}
+  explicit Writer(const Call& call) : sandbox_(call.sandbox), call_(call.in_time) {}
 
   Result<void> write(const Plan& plan) {
     if (auto done = write_all(plan); !done) return undo(done.error());
@@ -272,7 +273,7 @@ class Writer {
       else BELLJAR_CHECK(remove_one(planned.first, planned.second));
     }
     for (const FileInfo& directory : plan.emptied()) {
-      BELLJAR_CHECK(sandbox_.remove(directory.path));
+      BELLJAR_CHECK(sandbox_.remove(directory.path, {.call = call_}));
       undo_.emplace_back(directory.path, [this, directory] {
         return sandbox_.make_dir(directory.path, {.mode = directory.mode & 0777U, .parents = Parents::kMustExist});
       });
@@ -283,7 +284,7 @@ class Writer {
   }
 
   Result<void> remove_one(const std::string& path, const Target& target) {
-    BELLJAR_CHECK(sandbox_.remove(path));
+    BELLJAR_CHECK(sandbox_.remove(path, {.call = call_}));
     undo_.emplace_back(path, [this, path, &target] { return put_back(path, *target.before); });
     return {};
   }
@@ -292,7 +293,7 @@ class Writer {
     if (!target.after) return {};
     if (target.before && target.before->bytes == target.after->bytes && target.before->mode == target.after->mode) return {};
     if (!target.before) note_missing_parents(path);
-    WriteOptions options{.how = WriteMode::kAtomic};
+    WriteOptions options{.how = WriteMode::kAtomic, .call = call_};
     if (!target.before || target.before->mode != target.after->mode) options.mode = target.after->mode;
     BELLJAR_CHECK(sandbox_.write_file(path, target.after->bytes, options));
     undo_.emplace_back(path,
@@ -306,7 +307,8 @@ class Writer {
 
   void note_missing_parents(const std::string& path) {
     for (const std::string& parent : parents_of(path)) {
-      if (sandbox_.stat(parent)) continue;
+      const auto there = sandbox_.stat(parent, call_);
+      if (there || there.error().code() != Code::kNotFound) continue;
       undo_.emplace_back(parent, [this, parent]() -> Result<void> {
         (void)sandbox_.remove(parent);  // one with a name in it stays
         return {};
@@ -326,6 +328,7 @@ class Writer {
   }
 
   Sandbox& sandbox_;
+  const CallOptions& call_;                                                  // of what is written, and not of what is put back
   std::vector<std::pair<std::string, std::function<Result<void>()>>> undo_;  // the last first
 };
 
@@ -371,10 +374,10 @@ Result<Answer> apply_patch(Call& call) {
     if (patch.from) BELLJAR_CHECK(inside(names, *patch.from));
     if (patch.to) BELLJAR_CHECK(inside(names, *patch.to));
   }
-  Plan plan(call.sandbox, names);
+  Plan plan(call, names);
   for (const FilePatch& patch : patches) BELLJAR_CHECK(plan.add(patch));
   BELLJAR_CHECK(plan.check_places());
-  BELLJAR_CHECK(Writer(call.sandbox).write(plan));
+  BELLJAR_CHECK(Writer(call).write(plan));
   Answer answer = answer_of(plan.targets());
   answer.text = shorten(answer.text, call.options.text_bytes, "");
   return answer;

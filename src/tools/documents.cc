@@ -73,7 +73,7 @@ Result<Answer> bash_000(Call& call) {
 }
 
 Result<Answer> read_000(Call& call) {
-  std::string text = BELLJAR_TRY(call.sandbox.read_file(call.arguments.text("path")));
+  std::string text = BELLJAR_TRY(call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time}));
   return Answer{.text = text.empty() ? "(empty)" : std::move(text)};
 }
 
@@ -102,13 +102,13 @@ Answer outside_001(const Call& call) {
 
 // Its file tools look at the path before they touch anything. A link that leads out is left to the act.
 std::optional<Answer> first_001(Call& call) {
-  const auto there = call.sandbox.stat(call.arguments.text("path"));
+  const auto there = call.sandbox.stat(call.arguments.text("path"), call.in_time);
   if (there || !leaves(there.error())) return {};
   return outside_001(call);
 }
 
 Result<Answer> read_001(Call& call) {
-  auto text = call.sandbox.read_file(call.arguments.text("path"));
+  auto text = call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time});
   if (text) return Answer{.text = *std::move(text)};
   if (leaves(text.error())) return outside_001(call);
   if (text.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
@@ -117,7 +117,7 @@ Result<Answer> read_001(Call& call) {
 
 Result<Answer> write_001(Call& call) {
   const std::string& content = call.arguments.text("content");
-  const auto written = call.sandbox.write_file(call.arguments.text("path"), content);
+  const auto written = call.sandbox.write_file(call.arguments.text("path"), content, {.call = call.in_time});
   if (written)
     return Answer{.text = format("Successfully wrote {} characters to {}", utf16_length(content), call.arguments.text("path"))};
   if (leaves(written.error())) return outside_001(call);
@@ -125,7 +125,7 @@ Result<Answer> write_001(Call& call) {
 }
 
 Result<Answer> delete_001(Call& call) {
-  const auto removed = call.sandbox.remove(call.arguments.text("path"));
+  const auto removed = call.sandbox.remove(call.arguments.text("path"), {.call = call.in_time});
   if (removed) return Answer{.text = "Successfully deleted " + call.arguments.text("path")};
   if (leaves(removed.error())) return outside_001(call);
   if (removed.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
@@ -133,7 +133,7 @@ Result<Answer> delete_001(Call& call) {
 }
 
 Result<Answer> list_001(Call& call) {
-  const auto found = call.sandbox.list(call.arguments.text("path"));
+  const auto found = call.sandbox.list(call.arguments.text("path"), call.in_time);
   if (!found && leaves(found.error())) return outside_001(call);
   if (!found) return Answer{.text = "Error listing files: " + found.error().line()};
   Answer answer;
@@ -170,7 +170,7 @@ Error as_in_002(Error error, const Call& call) {
 }
 
 Result<Answer> read_002(Call& call) {
-  auto text = call.sandbox.read_file(call.arguments.text("path"));
+  auto text = call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time});
   if (!text) return as_in_002(std::move(text).error(), call);
   return Answer{.text = *std::move(text)};
 }

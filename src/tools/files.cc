@@ -48,16 +48,16 @@ Result<std::string> from_base64(std::string_view text) {
   return bytes;
 }
 
-Result<std::string> read_whole(Sandbox& sandbox, const std::string& path) {
-  std::string text = BELLJAR_TRY(sandbox.read_file(path, {.limit = kLargestRead + 1}));
+Result<std::string> read_whole(Call& call, const std::string& path) {
+  std::string text = BELLJAR_TRY(call.sandbox.read_file(path, {.limit = kLargestRead + 1, .call = call.in_time}));
   if (text.size() <= kLargestRead) return text;
   return Error(Code::kOutOfRange, format("cannot read {} as a whole", belljar::quoted(path)))
       .reason("it is larger than 64 MiB")
       .next("read a part of it with bash: head, tail, sed -n");
 }
 
-Result<std::string> read_text(Sandbox& sandbox, const std::string& path) {
-  std::string text = BELLJAR_TRY(read_whole(sandbox, path));
+Result<std::string> read_text(Call& call, const std::string& path) {
+  std::string text = BELLJAR_TRY(read_whole(call, path));
   if (is_utf8(text)) return text;
   return Error(Code::kFailedPrecondition, format("cannot read {} as text", belljar::quoted(path)))
       .reason(format("its {} bytes are no UTF-8", text.size()))
@@ -81,7 +81,7 @@ std::uint64_t count_lines(std::string_view text) {
 }
 
 Result<Answer> read_bytes(Call& call, const std::string& path) {
-  const std::string bytes = BELLJAR_TRY(read_whole(call.sandbox, path));
+  const std::string bytes = BELLJAR_TRY(read_whole(call, path));
   std::string text = to_base64(bytes);
   if (text.size() > call.options.text_bytes) {
     return Error(Code::kOutOfRange, format("cannot show {} as base64", belljar::quoted(path)))
@@ -138,7 +138,7 @@ std::string_view kind_of(FileType type) {
 Result<Answer> read_file(Call& call) {
   const std::string& path = call.arguments.text("path");
   if (call.arguments.text("encoding") == "base64") return read_bytes(call, path);
-  const std::string text = BELLJAR_TRY(read_text(call.sandbox, path));
+  const std::string text = BELLJAR_TRY(read_text(call, path));
   const auto first = static_cast<std::uint64_t>(call.arguments.integer("line").value_or(1));
   const auto count = static_cast<std::uint64_t>(call.arguments.integer("lines").value_or(INT64_MAX));
   const std::string_view part = lines_of(text, first, count);
@@ -160,7 +160,7 @@ Result<Answer> write_file(Call& call) {
   const bool encoded = call.arguments.text("encoding") == "base64";
   const std::string& content = call.arguments.text("content");
   const std::string bytes = encoded ? BELLJAR_TRY(from_base64(content)) : content;
-  WriteOptions options{.how = call.arguments.flag("append") ? WriteMode::kAppend : WriteMode::kReplace};
+  WriteOptions options{.how = call.arguments.flag("append") ? WriteMode::kAppend : WriteMode::kReplace, .call = call.in_time};
   if (call.arguments.flag("executable")) options.mode = 0755;
   BELLJAR_CHECK(call.sandbox.write_file(path, bytes, options));
   const bool appended = options.how == WriteMode::kAppend;
@@ -174,7 +174,7 @@ Result<Answer> str_replace(Call& call) {
   const std::string& new_text = call.arguments.text("new");
   if (old_text.empty()) return not_replaced(path, "`old` is empty", "give the text to replace; write_file writes a whole file");
   if (old_text == new_text) return not_replaced(path, "`old` and `new` are the same", "give the text that is to be there instead");
-  std::string text = BELLJAR_TRY(read_whole(call.sandbox, path));
+  std::string text = BELLJAR_TRY(read_whole(call, path));
   std::size_t count = 0;
   const std::string lines = places_of(text, old_text, count);
   if (count == 0)
@@ -185,7 +185,7 @@ Result<Answer> str_replace(Call& call) {
                         "give more of the text around it, or set `all`");
   for (std::size_t at = text.find(old_text); at != std::string::npos; at = text.find(old_text, at + new_text.size()))
     text.replace(at, old_text.size(), new_text);
-  BELLJAR_CHECK(call.sandbox.write_file(path, text));
+  BELLJAR_CHECK(call.sandbox.write_file(path, text, {.call = call.in_time}));
   return Answer{.text = format("replaced {} {} in {}, line{} {}", count, count == 1 ? "place" : "places", escaped(path),
                                count == 1 ? "" : "s", lines),
                 .structured = {{"path", path}, {"replaced", count}}};
@@ -193,9 +193,9 @@ Result<Answer> str_replace(Call& call) {
 
 Result<Answer> remove(Call& call) {
   const std::string& path = call.arguments.text("path");
-  const FileInfo info = BELLJAR_TRY(call.sandbox.stat(path));
+  const FileInfo info = BELLJAR_TRY(call.sandbox.stat(path, call.in_time));
   const bool tree = call.arguments.flag("recursive");
-  BELLJAR_CHECK(call.sandbox.remove(path, {.depth = tree ? Depth::kTree : Depth::kOne}));
+  BELLJAR_CHECK(call.sandbox.remove(path, {.depth = tree ? Depth::kTree : Depth::kOne, .call = call.in_time}));
   return Answer{
       .text = format("deleted the {} {}", info.type == FileType::kOther ? "special file" : kind_of(info.type), escaped(path)),
       .structured = {{"path", path}, {"type", kind_of(info.type)}}};
@@ -203,7 +203,7 @@ Result<Answer> remove(Call& call) {
 
 Result<Answer> list(Call& call) {
   const std::string path = call.arguments.has("path") ? call.arguments.text("path") : ".";
-  const std::vector<FileInfo> found = BELLJAR_TRY(call.sandbox.list(path));
+  const std::vector<FileInfo> found = BELLJAR_TRY(call.sandbox.list(path, call.in_time));
   Answer answer;
   Json entries = Json::array();
   for (const FileInfo& info : found) {

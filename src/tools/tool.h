@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
@@ -33,7 +34,8 @@ struct Call {
   Commands& commands;
   const ToolOptions& options;
   const Arguments& arguments;
-  const ToolContext& context;
+  const ToolContext& context;  // its token is cancelled at the deadline, too
+  const CallOptions& in_time;  // of calls of files: what the caller gave
 };
 
 using Act = Result<Answer> (*)(Call& call);

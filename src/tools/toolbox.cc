@@ -83,15 +83,18 @@ Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_vi
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));
-  tools::Call request{*sandbox, commands, options, arguments, context};
+  const CallOptions in_time{.deadline = context.deadline, .cancel = context.cancel};
+  const ToolContext inside{.cancel = BELLJAR_TRY(in_time.token()), .on_output = context.on_output, .deadline = context.deadline};
+  tools::Call request{*sandbox, commands, options, arguments, inside, in_time};
   if (tool->first != nullptr) {
     if (auto answer = tool->first(request)) return *std::move(answer);
   }
-  if (const auto asked = ask(*tool, arguments, json, context); !asked) {
+  if (const auto asked = ask(*tool, arguments, json, inside); !asked) {
     if (tool->blocked == nullptr) return asked.error();
     return tool->blocked(asked.error());
   }
   if (context.cancel.cancelled()) return Error(Code::kCanceled, format("{} was cancelled", name));
+  BELLJAR_CHECK(in_time.check(format("{} was not done", name)));
   return tool->act(request);
 }
 

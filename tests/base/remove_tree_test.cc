@@ -26,6 +26,19 @@ TEST(RemoveTree, RemovesFilesLinksAndClosedDirectories) {
   EXPECT_FALSE(fs::exists(root));
 }
 
+TEST(RemoveTree, StopsWhenItIsEnoughAndLeavesTheRest) {
+  const test::TempDir dir;
+  const fs::path root = fs::path(dir.path()) / "root";
+  fs::create_directories(root / "a/b/c");
+  int asked = 0;
+  const auto ended = remove_tree_at(AT_FDCWD, root.string(), Deeper::kReport, [&] { return ++asked == 2; });
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.error().code(), Code::kCanceled);
+  EXPECT_TRUE(fs::exists(root / "a/b"));
+  EXPECT_TRUE(remove_tree_at(AT_FDCWD, root.string(), Deeper::kReport, [] { return false; })) << "the twin";
+  EXPECT_FALSE(fs::exists(root));
+}
+
 // As deep as a command likes: `mkdir` and `chdir` in turn know no limit.
 void nest(const fs::path& top, int levels) {
   int here = ::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -509,6 +509,7 @@ const std::vector<Row>& rows() {
   static const std::vector<Row> all = [] {
     std::vector<Row> joined = general_rows();
     for (Row& row : file_rows()) joined.push_back(std::move(row));
+    for (Row& row : in_time_rows()) joined.push_back(std::move(row));
     return joined;
   }();
   return all;

@@ -1,5 +1,6 @@
 // A fact about the Sandbox interface that holds for every backend, and what one comes to. The rows of file calls that are about
-// paths and patterns are in file_rows_test.cc, the others in conformance_test.cc.
+// paths and patterns are in file_rows_test.cc, those of calls that are over in in_time_rows_test.cc, the others in
+// conformance_test.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -49,5 +50,6 @@ void expect_escape(const Result<T>& result, const std::string& path) {
 }
 
 std::vector<Row> file_rows();
+std::vector<Row> in_time_rows();
 
 }  // namespace belljar

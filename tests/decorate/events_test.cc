@@ -95,7 +95,7 @@ TEST(EventBus, ItsEndWakesWhoWaits) {
 class Measured final : public SandboxDecorator {
  public:
   using SandboxDecorator::SandboxDecorator;
-  Result<SandboxStats> stats() override {
+  Result<SandboxStats> stats(const CallOptions& /*options*/) override {
     SandboxStats stats;
     stats.memory = Bytes{memory.load()};
     stats.cpu = std::chrono::microseconds(cpu += cpu_step.load());

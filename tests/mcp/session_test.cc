@@ -16,9 +16,12 @@
 #include <vector>
 
 #include "belljar/call_record.h"
+#include "belljar/cancel.h"
 #include "belljar/command.h"
+#include "belljar/decorators.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
+#include "belljar/files.h"
 #include "belljar/mock.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
@@ -79,6 +82,21 @@ class Heard {
   std::vector<Json> all_;
 };
 
+// A service that does not answer, for the file of that name: nothing but the end of the call ends the wait.
+class Unanswered final : public SandboxDecorator {
+ public:
+  Unanswered(SandboxPtr inner, std::atomic<bool>& asked) : SandboxDecorator(std::move(inner)), asked_(asked) {}
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    if (path != "unanswered") return inner().read_file(path, options);
+    asked_ = true;
+    (void)test::eventually([&] { return options.call.cancel.cancelled(); });
+    return Error(options.call.cancel.cancelled() ? Code::kCanceled : Code::kUnknown, "cannot read it");
+  }
+
+ private:
+  std::atomic<bool>& asked_;
+};
+
 class McpSession : public testing::Test {
  protected:
   McpSession() {
@@ -105,7 +123,7 @@ class McpSession : public testing::Test {
       return result;
     });
     mocks_.push_back(mock);
-    return MadeBox{.sandbox = mock,
+    return MadeBox{.sandbox = std::make_shared<Unanswered>(mock, unanswered_),
                    .judge = make_judge(default_permission(), rules_).value(),
                    .calls = [this](const CallRecord& step) -> Result<std::int64_t> {
                      const std::lock_guard lock(steps_mutex_);
@@ -154,7 +172,7 @@ class McpSession : public testing::Test {
   std::mutex steps_mutex_;
   std::vector<std::string> steps_;  // guarded by steps_mutex_
   bool full_ = false;               // guarded by steps_mutex_
-  std::atomic<bool> hangs_{false}, let_go_{false};
+  std::atomic<bool> hangs_{false}, let_go_{false}, unanswered_{false};
   std::vector<std::shared_ptr<MockSandbox>> mocks_;
   Heard heard_;
   Session session_{options(), [this](const Outgoing& said) { heard_(said); }};
@@ -309,6 +327,17 @@ TEST_F(McpSession, ALongCallHoldsUpNothingAndCanBeCancelled) {
   say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}})");
   EXPECT_TRUE(session_.wait_idle(60s));
   for (const Json& json : heard_.all()) EXPECT_FALSE(json.value("id", Json()) == 2) << "a cancelled request is not answered";
+}
+
+TEST_F(McpSession, ACallOfAFileCanBeCancelled) {
+  begin();
+  call(1, "read_file", R"({"path":"unanswered"})");
+  ASSERT_TRUE(test::eventually([&] { return unanswered_.load(); }));
+  call(2, "write_file", R"({"path":"answered","content":"x"})");
+  EXPECT_FALSE(heard_.answer(2)["result"].value("isError", false)) << "the twin, which nobody cancels";
+  say(R"({"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}})");
+  EXPECT_TRUE(session_.wait_idle(60s));
+  for (const Json& json : heard_.all()) EXPECT_FALSE(json.value("id", Json()) == 1) << "a cancelled request is not answered";
 }
 
 TEST_F(McpSession, ClosingEndsWhatIsInHand) {

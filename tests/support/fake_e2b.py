@@ -481,13 +481,13 @@ class Handler(BaseHTTPRequestHandler):
         box = find_box(self.headers.get("E2b-Sandbox-Id") or "") or self.find_envd(path)
         if box is None or wrong == "502":
             return self.reply(502, {"sandboxId": self.headers.get("E2b-Sandbox-Id"), "message": "The sandbox was not found", "code": 502})
+        if wrong == "silent":
+            never()
         if path == "/health":
             return self.reply(204)
         signed = path == "/files" and self.query.get("signature") == self.signature(box)
         if (self.headers.get("X-Access-Token") != box.token and not signed) or wrong == "401":
             return self.reply(401, {"code": "unauthenticated" if path.count("/") > 1 else 401, "message": "unauthorized access, please provide a valid access token or method signing if supported"})
-        if wrong == "silent":
-            never()
         if wrong.isdigit():
             return self.fail(int(wrong), "told to fail")
         if fault("version").startswith("0.3.") and "Authorization" not in self.headers:

@@ -166,7 +166,9 @@ class LocalCloud::Local final : public Machine {
 
   const std::string& id() const noexcept override { return id_; }
   Limits limits() const noexcept override { return cloud_.limits; }
-  Result<void> health() const override {
+  Result<void> health(int cancel_fd) const override {
+    ++cloud_.calls_;
+    if (cloud_.fault && cloud_.fault("health") == Fault::kStalled) return wait_for_cancel(std::chrono::minutes(1), cancel_fd);
     if (cloud_.state(id_) != State::kRuns) return unreachable("it does not run");
     return {};
   }
@@ -209,7 +211,7 @@ class LocalCloud::Local final : public Machine {
     return spawn(cloud_.shell, script, cloud_.environment(id_));
   }
 
-  std::optional<Result<std::string>> read(const std::string& path) const override {
+  std::optional<Result<std::string>> read(const std::string& path, int /*cancel_fd*/) const override {
     if (!cloud_.takes_files) return std::nullopt;
     ++cloud_.file_calls_;
     std::ifstream file(path, std::ios::binary);
@@ -218,7 +220,7 @@ class LocalCloud::Local final : public Machine {
     if (!file) return Error(Code::kPermissionDenied, "cannot read it");
     return std::move(text).str();
   }
-  std::optional<Result<void>> write(const std::string& path, std::string_view bytes) const override {
+  std::optional<Result<void>> write(const std::string& path, std::string_view bytes, int /*cancel_fd*/) const override {
     if (!cloud_.takes_files) return std::nullopt;
     ++cloud_.file_calls_;
     std::error_code ignored;
@@ -302,7 +304,7 @@ Result<std::shared_ptr<const Machine>> LocalCloud::connect(const std::string& id
   return std::shared_ptr<const Machine>(std::make_shared<Local>(*this, id));
 }
 
-Result<bool> LocalCloud::kill(const std::string& id) const {
+Result<bool> LocalCloud::kill(const std::string& id, const CancelToken& /*cancel*/) const {
   if (broken_control) return Error(*broken_control, "cannot end the sandbox").reason("told to fail");
   {
     const std::lock_guard lock(mutex_);
@@ -315,7 +317,7 @@ Result<bool> LocalCloud::kill(const std::string& id) const {
   return true;
 }
 
-Result<void> LocalCloud::pause(const std::string& id) const {
+Result<void> LocalCloud::pause(const std::string& id, const CancelToken& /*cancel*/) const {
   if (broken_control) return Error(*broken_control, "cannot pause the sandbox").reason("told to fail");
   const std::lock_guard lock(mutex_);
   const auto found = sandboxes_.find(id);

@@ -44,8 +44,8 @@ class LocalCloud final : public remote::shell::Service {
   remote::shell::Holds holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
-  Result<bool> kill(const std::string& id) const override;
-  Result<void> pause(const std::string& id) const override;
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
   // Set before the first sandbox.

@@ -238,6 +238,103 @@ TEST_F(Tools, CancelledBeforeTheStartNothingIsDone) {
   EXPECT_EQ(mock_->calls().size(), before);
 }
 
+// Tells what calls of files are given, and ends the token of the call once `cancel_at` of them have come.
+class Timed final : public SandboxDecorator {
+ public:
+  using SandboxDecorator::SandboxDecorator;
+  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
+    note(options.call);
+    return inner().read_file(path, options);
+  }
+  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
+    note(options.call);
+    return inner().write_file(path, bytes, options);
+  }
+  Result<void> remove(const std::string& path, const RemoveOptions& options) override {
+    note(options.call);
+    return inner().remove(path, options);
+  }
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
+    note(options);
+    return inner().stat(path, options);
+  }
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    note(options);
+    return inner().list(path, options);
+  }
+  std::vector<CallOptions> seen;
+  std::size_t cancel_at = 1000;
+  CancelToken cancel;
+
+ private:
+  void note(const CallOptions& options) {
+    seen.push_back(options);
+    if (seen.size() == cancel_at) cancel.cancel();
+  }
+};
+
+TEST_F(Tools, TokenAndDeadlineReachEveryCallOfAFile) {
+  const auto timed = std::make_shared<Timed>(mock_);
+  const CancelToken cancel = CancelToken::create().value();
+  const auto deadline = std::chrono::steady_clock::now() + 1h;
+  const auto done = [&](ToolTexts texts, const char* tool, const char* arguments) {
+    timed->seen.clear();
+    const ToolResult result = Toolbox(timed, {.texts = texts}).call(tool, arguments, {.cancel = cancel, .deadline = deadline});
+    EXPECT_FALSE(result.failed) << tool << ": " << result.text;
+    EXPECT_FALSE(timed->seen.empty()) << tool;
+    for (const CallOptions& given : timed->seen) {
+      EXPECT_EQ(given.deadline, deadline) << tool;
+      EXPECT_EQ(given.cancel.fd(), cancel.fd()) << tool;
+    }
+  };
+  done(ToolTexts::kBelljar, "read_file", R"({"path": "f"})");
+  done(ToolTexts::kBelljar, "read_file", R"({"path": "f", "encoding": "base64"})");
+  done(ToolTexts::kBelljar, "write_file", R"({"path": "new", "content": "x"})");
+  done(ToolTexts::kBelljar, "str_replace", R"({"path": "f", "old": "two", "new": "zwei"})");
+  done(ToolTexts::kBelljar, "list", "{}");
+  done(ToolTexts::kBelljar, "apply_patch", R"({"patch": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n"})");
+  done(ToolTexts::kBelljar, "delete", R"({"path": "new"})");
+  done(ToolTexts::kDocument000, "read_file", R"({"path": "f"})");
+  done(ToolTexts::kDocument001, "writeFile", R"({"path": "one", "content": "x"})");
+  done(ToolTexts::kDocument001, "readFile", R"({"path": "one"})");
+  done(ToolTexts::kDocument001, "listFiles", R"({"path": "."})");
+  done(ToolTexts::kDocument001, "deleteFile", R"({"path": "one"})");
+  done(ToolTexts::kDocument002, "read_file", R"({"path": "f"})");
+}
+
+TEST_F(Tools, ADeadlineThatHasPassedLetsNothingBegin) {
+  const auto now = std::chrono::steady_clock::now();
+  const std::size_t before = mock_->calls().size();
+  Toolbox tools(mock_);
+  EXPECT_TRUE(tools.call("write_file", R"({"path": "f", "content": ""})", {.deadline = now - 1s}).failed);
+  EXPECT_TRUE(tools.call("bash", R"({"command": "make"})", {.deadline = now - 1s}).failed);
+  EXPECT_EQ(mock_->calls().size(), before);
+  EXPECT_FALSE(tools.call("write_file", R"({"path": "f", "content": ""})", {.deadline = now + 1h}).failed);
+  EXPECT_FALSE(tools.call("bash", R"({"command": "make"})", {.deadline = now + 1h}).failed);
+  EXPECT_GT(mock_->calls().size(), before) << "the twins";
+}
+
+// However far it has come: what is put back is not cancelled with the rest.
+TEST_F(Tools, APatchThatIsCancelledOnItsWayIsTakenBack) {
+  const char* patch = R"({"patch": "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-one\n+1\n--- a/d/g\n+++ b/d/g\n@@ -1 +1 @@\n-one\n+1\n"})";
+  ASSERT_TRUE(mock_->make_dir("empty"));
+  std::size_t cancelled = 0;
+  for (std::size_t at = 1; at < 100; ++at) {
+    const auto timed = std::make_shared<Timed>(mock_);
+    timed->cancel = CancelToken::create().value();
+    timed->cancel_at = at;
+    const ToolResult result = Toolbox(timed).call("apply_patch", patch, {.cancel = timed->cancel});
+    if (!result.failed) break;  // the patch has fewer calls: the twin
+    ++cancelled;
+    EXPECT_EQ(content("f"), "one\ntwo\nthree\n") << at;
+    EXPECT_EQ(content("d/g"), "one\none\n") << at;
+    EXPECT_TRUE(mock_->stat("empty"));
+  }
+  EXPECT_GE(cancelled, 4U);
+  EXPECT_EQ(content("f"), "1\ntwo\nthree\n");
+  EXPECT_EQ(content("d/g"), "1\none\n");
+}
+
 TEST_F(Tools, SchemasSayWhatTheCheckDoes) {
   for (const ToolTexts texts : {ToolTexts::kBelljar, ToolTexts::kDocument000, ToolTexts::kDocument001, ToolTexts::kDocument002}) {
     for (const ToolSpec& spec : tool_specs(texts)) {

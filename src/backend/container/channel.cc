@@ -253,11 +253,11 @@ Result<void> Channel::send(std::string_view records) {
   return {};
 }
 
-Result<Arrived> Channel::ask(char type, std::string_view payload, std::chrono::milliseconds patience) {
+Result<Arrived> Channel::ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd) {
   auto [id, inbox] = BELLJAR_TRY(add_command());
   const auto sent = send(make_record(type, id, payload));
-  pollfd wait{inbox->fd(), POLLIN, 0};
-  if (sent) ::poll(&wait, 1, static_cast<int>(patience.count()));
+  std::array<pollfd, 2> wait = {{{inbox->fd(), POLLIN, 0}, {cancel_fd, POLLIN, 0}}};
+  if (sent) ::poll(wait.data(), wait.size(), static_cast<int>(patience.count()));
   std::deque<Arrived> answers = inbox->take();
   drop_command(id);
   if (!answers.empty()) return std::move(answers.front());
@@ -265,8 +265,8 @@ Result<Arrived> Channel::ask(char type, std::string_view payload, std::chrono::m
   return Error(Code::kUnavailable, "the container does not answer").reason("its pid 1 did not in time");
 }
 
-Result<void> Channel::ping(std::chrono::milliseconds patience) {
-  const auto answer = ask('P', {}, patience);
+Result<void> Channel::ping(std::chrono::milliseconds patience, int cancel_fd) {
+  const auto answer = ask('P', {}, patience, cancel_fd);
   if (!answer) return answer.error();
   return {};
 }

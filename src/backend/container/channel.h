@@ -62,8 +62,8 @@ class Channel {
   void drop_command(std::uint32_t id);
   // Errors: kUnavailable, with why the line is gone.
   Result<void> send(std::string_view records);
-  // pid 1 answers. Errors: kUnavailable.
-  Result<void> ping(std::chrono::milliseconds patience);
+  // pid 1 answers. Errors: kUnavailable, also when `cancel_fd` (-1: none) is readable before.
+  Result<void> ping(std::chrono::milliseconds patience, int cancel_fd = -1);
   // Commands from now on get this system call filter, last before execve(2). Errors: kFailedPrecondition, with the errno, pid 1
   // cannot install it; kUnavailable.
   Result<void> set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience);
@@ -79,7 +79,7 @@ class Channel {
  private:
   explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
   // The answer to a record of no command. Errors: kUnavailable.
-  Result<Arrived> ask(char type, std::string_view payload, std::chrono::milliseconds patience);
+  Result<Arrived> ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd = -1);
   void follow(const std::string& early);
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);

@@ -179,14 +179,14 @@ Result<void> Container::look_inside(const Spec& spec) {
   return {};
 }
 
-Result<void> Container::stop() {
+Result<void> Container::stop(const CancelToken& cancel) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return {};
   // Without its line pid 1 ends, and the engine removes what has ended: a KILL by its API would be slower.
   if (channel_ != nullptr) channel_->hang_up();
-  if (!begun_ || !engine_.await_removal(id_, kRemovalPatience)) {
-    BELLJAR_CHECK(engine_.remove(id_));
-    BELLJAR_CHECK(engine_.await_removal(id_, kRemovalPatience));
+  if (!begun_ || !engine_.await_removal(id_, kRemovalPatience, cancel)) {
+    BELLJAR_CHECK(engine_.remove(id_, cancel));
+    BELLJAR_CHECK(engine_.await_removal(id_, kRemovalPatience, cancel));
   }
   stopped_ = true;
   return {};

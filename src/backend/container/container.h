@@ -58,9 +58,10 @@ class Container {
   const std::vector<std::string>& larger() const noexcept { return larger_; }
   // What its pid 1 is.
   const InsideStatus& status() const noexcept { return status_; }
-  Result<ContainerStats> stats() const { return engine_.stats(id_); }
-  // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove.
-  Result<void> stop();
+  Result<ContainerStats> stats(const CancelToken& cancel) const { return engine_.stats(id_, cancel); }
+  // Kills and removes it, and waits until the engine has. Twice is fine. Errors: as Engine::remove; kCanceled, it may be there yet,
+  // and the next stop() looks after it.
+  Result<void> stop(const CancelToken& cancel = {});
 
  private:
   Container(Engine engine, std::string id) : engine_(std::move(engine)), id_(std::move(id)) {}

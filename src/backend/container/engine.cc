@@ -338,22 +338,23 @@ Result<int> Engine::pid(const std::string& id) const {
   return value_in(BELLJAR_TRY(parsed(reply, "the container's state")), {"State", "Pid"}, 0);
 }
 
-Result<void> Engine::remove(const std::string& id) const {
-  const Reply reply = BELLJAR_TRY(call(Method::kDelete, format("/containers/{}?force=1&v=1", id)));
+Result<void> Engine::remove(const std::string& id, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(call(Method::kDelete, format("/containers/{}?force=1&v=1", id), {}, cancel));
   if (reply.status == 204 || reply.status == 200 || reply.status == 404 || reply.status == 409) return {};
   return refused("cannot remove the container", reply);
 }
 
-Result<void> Engine::await_removal(const std::string& id, std::chrono::milliseconds patience) const {
-  const Reply reply = BELLJAR_TRY(fetch(
-      address_,
-      {.method = Method::kPost, .target = format("{}/containers/{}/wait?condition=removed", version_, id), .patience = patience}));
+Result<void> Engine::await_removal(const std::string& id, std::chrono::milliseconds patience, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(fetch(address_, {.method = Method::kPost,
+                                                   .target = format("{}/containers/{}/wait?condition=removed", version_, id),
+                                                   .patience = patience,
+                                                   .cancel = cancel}));
   if (reply.status == 200 || reply.status == 404) return {};
   return refused("cannot wait for the container's end", reply);
 }
 
-Result<ContainerStats> Engine::stats(const std::string& id) const {
-  const Reply reply = BELLJAR_TRY(call(Method::kGet, format("/containers/{}/stats?stream=false&one-shot=true", id)));
+Result<ContainerStats> Engine::stats(const std::string& id, const CancelToken& cancel) const {
+  const Reply reply = BELLJAR_TRY(call(Method::kGet, format("/containers/{}/stats?stream=false&one-shot=true", id), {}, cancel));
   if (reply.status != 200) return refused("cannot measure the container", reply);
   const Json json = BELLJAR_TRY(parsed(reply, "what the container uses"));
   const auto number = [&](std::initializer_list<const char*> keys) { return value_in<std::uint64_t>(json, keys, 0); };

@@ -63,10 +63,10 @@ class Engine {
   Result<void> start(const std::string& id, const CancelToken& cancel = {}) const;
   Result<int> pid(const std::string& id) const;  // of its pid 1, as the engine sees it; 0: it does not run
   // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
-  Result<void> remove(const std::string& id) const;
+  Result<void> remove(const std::string& id, const CancelToken& cancel = {}) const;
   // Waits until the engine has removed one that ends by itself. Errors: kDeadlineExceeded.
-  Result<void> await_removal(const std::string& id, std::chrono::milliseconds patience) const;
-  Result<ContainerStats> stats(const std::string& id) const;
+  Result<void> await_removal(const std::string& id, std::chrono::milliseconds patience, const CancelToken& cancel = {}) const;
+  Result<ContainerStats> stats(const std::string& id, const CancelToken& cancel = {}) const;
   Result<std::vector<Listed>> list(const std::string& label) const;  // running or not
 
  private:

@@ -66,21 +66,23 @@ class Mock final : public MockSandbox {
     running_ = true;
     return {};
   }
-  Result<void> stop() override {
+  Result<void> stop(const CallOptions& options) override {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter("stop", ""));
+    BELLJAR_CHECK(go_on(options));
     running_ = false;
     return {};
   }
-  Result<void> health() override {
+  Result<void> health(const CallOptions& options) override {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter("health", ""));
     if (!running_) return log_failed(Error(Code::kUnavailable, "the sandbox does not run"));
-    return {};
+    return go_on(options);
   }
-  Result<SandboxStats> stats() override {
+  Result<SandboxStats> stats(const CallOptions& options) override {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter_running("stats", ""));
+    BELLJAR_CHECK(go_on(options));
     return SandboxStats{{}, {}, 0, execs_, written_};
   }
 
@@ -130,35 +132,35 @@ class Mock final : public MockSandbox {
   }
 
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
-    return call("read_file", path, [&] { return files_.read(path, options); });
+    return call("read_file", path, options.call, [&] { return files_.read(path, options); });
   }
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override {
-    return call("write_file", path, [&]() -> Result<void> {
+    return call("write_file", path, options.call, [&]() -> Result<void> {
       BELLJAR_CHECK(files_.write(path, bytes, options));
       written_ += bytes.size();
       return {};
     });
   }
-  Result<std::vector<FileInfo>> list(const std::string& path) override {
-    return call("list", path, [&] { return files_.list(path); });
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override {
+    return call("list", path, options, [&] { return files_.list(path); });
   }
-  Result<FileInfo> stat(const std::string& path) override {
-    return call("stat", path, [&] { return files_.stat(path); });
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override {
+    return call("stat", path, options, [&] { return files_.stat(path); });
   }
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override {
-    return call("make_dir", path, [&] { return files_.make_dir(path, options); });
+    return call("make_dir", path, options.call, [&] { return files_.make_dir(path, options); });
   }
-  Result<void> rename(const std::string& from, const std::string& to) override {
-    return call("rename", from, [&] { return files_.rename(from, to); });
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override {
+    return call("rename", from, options, [&] { return files_.rename(from, to); });
   }
   Result<void> remove(const std::string& path, const RemoveOptions& options) override {
-    return call("remove", path, [&] { return files_.remove(path, options); });
+    return call("remove", path, options.call, [&] { return files_.remove(path, options); });
   }
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override {
-    return call("glob", pattern, [&] { return files_.glob(pattern, options); });
+    return call("glob", pattern, {}, [&] { return files_.glob(pattern, options); });
   }
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override {
-    return call("grep", text, [&] { return files_.grep(text, options); });
+    return call("grep", text, {}, [&] { return files_.grep(text, options); });
   }
 
   void set_output(std::string command, std::string out, int exit_code, std::string err) override {
@@ -230,11 +232,19 @@ class Mock final : public MockSandbox {
     return {};
   }
 
+  // Nothing here waits: whether the call was over when it came.
+  Result<void> go_on(const CallOptions& options) {
+    auto over = options.check(format("cannot do {}", calls_.back().method));
+    if (!over) return log_failed(std::move(over).error());
+    return {};
+  }
+
   // A file call: logged, and with it whether it failed.
   template <class Work>
-  auto call(const std::string& method, const std::string& subject, Work work) -> decltype(work()) {
+  auto call(const std::string& method, const std::string& subject, const CallOptions& options, Work work) -> decltype(work()) {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter_running(method, subject));
+    BELLJAR_CHECK(go_on(options));
     auto result = work();
     if (!result) calls_.back().failed = true;
     return result;

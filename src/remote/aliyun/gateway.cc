@@ -45,8 +45,8 @@ class GatewayMachine final : public shell::Machine {
   Result<shell::Said> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
     return run_by_shell(*tools_, script, kLongestByGateway, patience, cancel_fd);
   }
-  Result<void> health() const override {
-    if (const auto there = tools_->find_shell(patience_); !there)
+  Result<void> health(int cancel_fd) const override {
+    if (const auto there = tools_->find_shell(patience_, cancel_fd); !there)
       return Error(Code::kUnavailable, "the gateway takes no commands").reason(there.error().reason());
     return {};
   }
@@ -121,8 +121,8 @@ Result<Content> GatewayTools::call(const std::string& tool, const Json& argument
   return Content{.is_error = false, .text = result.is_string() ? result.get<std::string>() : dump(result)};
 }
 
-Result<void> GatewayTools::find_shell(milliseconds patience) const {
-  const Json result = BELLJAR_TRY(ask("tools/list", Json::object(), patience, -1));
+Result<void> GatewayTools::find_shell(milliseconds patience, int cancel_fd) const {
+  const Json result = BELLJAR_TRY(ask("tools/list", Json::object(), patience, cancel_fd));
   const Json tools = result.is_object() && result.contains("tools") ? result["tools"] : Json::array();
   if (std::ranges::any_of(tools, [](const Json& tool) { return text_in(tool, "name") == "shell"; })) return {};
   return Error(Code::kUnimplemented, "cannot use the gateway")
@@ -154,9 +154,11 @@ Result<std::shared_ptr<const shell::Machine>> Gateway::connect(const std::string
 }
 
 // There is nothing to end: what stop() leaves behind is the machine as it was.
-Result<bool> Gateway::kill(const std::string& /*id*/) const { return false; }
+Result<bool> Gateway::kill(const std::string& /*id*/, const CancelToken& /*cancel*/) const { return false; }
 
-Result<void> Gateway::pause(const std::string& /*id*/) const { return only_here("cannot pause the machine of a gateway"); }
+Result<void> Gateway::pause(const std::string& /*id*/, const CancelToken& /*cancel*/) const {
+  return only_here("cannot pause the machine of a gateway");
+}
 
 Result<void> Gateway::set_timeout(const std::string& /*id*/, milliseconds /*lifetime*/) const {
   return only_here("cannot set the time of the machine of a gateway");

@@ -30,7 +30,7 @@ class GatewayTools final : public Tools {
   Result<Content> call(const std::string& tool, const Json& arguments, std::chrono::milliseconds patience,
                        int cancel_fd) const override;
   // Whether `shell` is among its tools. Errors: kUnimplemented, it is not; as call().
-  Result<void> find_shell(std::chrono::milliseconds patience) const;
+  Result<void> find_shell(std::chrono::milliseconds patience, int cancel_fd = -1) const;
 
  private:
   Result<Json> ask(const char* method, Json params, std::chrono::milliseconds patience, int cancel_fd) const;
@@ -52,8 +52,8 @@ class Gateway final : public shell::Service {
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
-  Result<bool> kill(const std::string& id) const override;
-  Result<void> pause(const std::string& id) const override;
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
  private:

@@ -97,8 +97,8 @@ Result<Answer> Rpc::ask(std::string_view action, Fields fields, Repeat repeat, s
   }
 }
 
-Result<Answer> Rpc::call(std::string_view action, Fields fields, Repeat repeat, const std::string& what) const {
-  auto answer = BELLJAR_TRY(ask(action, std::move(fields), repeat));
+Result<Answer> Rpc::call(std::string_view action, Fields fields, Repeat repeat, const std::string& what, int cancel_fd) const {
+  auto answer = BELLJAR_TRY(ask(action, std::move(fields), repeat, patience_, cancel_fd));
   if (!answer.success) return refused(answer, what);
   return answer;
 }

@@ -42,7 +42,7 @@ class Rpc {
   Result<Answer> ask(std::string_view action, Fields fields, Repeat repeat, std::chrono::milliseconds patience,
                      int cancel_fd) const;
   // The same, a refusal being an error: `what` could not be done.
-  Result<Answer> call(std::string_view action, Fields fields, Repeat repeat, const std::string& what) const;
+  Result<Answer> call(std::string_view action, Fields fields, Repeat repeat, const std::string& what, int cancel_fd = -1) const;
   Error refused(const Answer& answer, const std::string& what) const;
 
  private:

@@ -212,14 +212,14 @@ Result<void> AgentBay::await_contexts(const std::string& id, const CancelToken& 
   }
 }
 
-Result<Answer> AgentBay::find(const std::string& id, const std::string& what) const {
-  return rpc_.call("GetSession", {{"SessionId", id}}, Repeat::kAlways, what);
+Result<Answer> AgentBay::find(const std::string& id, const std::string& what, int cancel_fd) const {
+  return rpc_.call("GetSession", {{"SessionId", id}}, Repeat::kAlways, what, cancel_fd);
 }
 
 Result<Answer> AgentBay::await_status(const std::string& id, std::string_view wanted, std::string_view meanwhile,
                                       const std::string& what, const CancelToken& cancel) const {
   for (Pace pace(2s, options_.settle_timeout, cancel);;) {
-    Answer answer = BELLJAR_TRY(find(id, what));
+    Answer answer = BELLJAR_TRY(find(id, what, cancel.fd()));
     const std::string status = text_in(answer.data, "Status");
     if (status == wanted) return answer;
     if (status != meanwhile)
@@ -249,15 +249,16 @@ Result<std::shared_ptr<const shell::Machine>> AgentBay::connect(const std::strin
   return std::make_shared<const Session>(rpc_, BELLJAR_TRY(parse_granted(answer.data)), options_.idle_release);
 }
 
-Result<bool> AgentBay::kill(const std::string& id) const {
+Result<bool> AgentBay::kill(const std::string& id, const CancelToken& cancel) const {
   const std::string what = named("end", id);
-  const Answer answer = BELLJAR_TRY(rpc_.ask("DeleteSessionAsync", {{"SessionId", id}}, Repeat::kAlways));
+  const Answer answer =
+      BELLJAR_TRY(rpc_.ask("DeleteSessionAsync", {{"SessionId", id}}, Repeat::kAlways, rpc_.patience(), cancel.fd()));
   if (is_gone(answer)) return false;
   if (!answer.success) return rpc_.refused(answer, what);
   // What goes wrong with a look is no matter while there is time for another.
   std::string last;
-  for (Pace pace(1s, options_.settle_timeout);;) {
-    const auto seen = rpc_.ask("GetSessionDetail", {{"SessionId", id}}, Repeat::kAlways);
+  for (Pace pace(1s, options_.settle_timeout, cancel);;) {
+    const auto seen = rpc_.ask("GetSessionDetail", {{"SessionId", id}}, Repeat::kAlways, rpc_.patience(), cancel.fd());
     if (seen && (is_gone(*seen) || (seen->success && is_over(seen->data)))) return true;
     if (!seen) last = seen.error().reason();
     else last = seen->success ? "its status is " + shown(text_in(seen->data, "Status"), {}) : rpc_.refused(*seen, what).reason();
@@ -266,9 +267,10 @@ Result<bool> AgentBay::kill(const std::string& id) const {
   }
 }
 
-Result<void> AgentBay::pause(const std::string& id) const {
+Result<void> AgentBay::pause(const std::string& id, const CancelToken& cancel) const {
   const std::string what = named("pause", id);
-  const Answer answer = BELLJAR_TRY(rpc_.ask("PauseSessionAsync", {{"SessionId", id}}, Repeat::kOnlyRefused));
+  const Answer answer =
+      BELLJAR_TRY(rpc_.ask("PauseSessionAsync", {{"SessionId", id}}, Repeat::kOnlyRefused, rpc_.patience(), cancel.fd()));
   if (!answer.success) {
     const Error refusal = rpc_.refused(answer, what);
     if (refusal.code() != Code::kUnimplemented && refusal.code() != Code::kPermissionDenied) return refusal;
@@ -276,7 +278,7 @@ Result<void> AgentBay::pause(const std::string& id) const {
         .reason(refusal.reason())
         .next("ask Aliyun to open pausing for the account, or use another on_stop");
   }
-  BELLJAR_TRY(await_status(id, "PAUSED", "PAUSING", what, {}));
+  BELLJAR_TRY(await_status(id, "PAUSED", "PAUSING", what, cancel));
   return {};
 }
 

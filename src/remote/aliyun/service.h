@@ -32,8 +32,8 @@ class AgentBay final : public shell::Service {
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
-  Result<bool> kill(const std::string& id) const override;
-  Result<void> pause(const std::string& id) const override;
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
  private:
@@ -44,7 +44,7 @@ class AgentBay final : public shell::Service {
   Error abandon(const std::string& id, const Error& why) const;
   // After a create whose answer is lost: ends what carries its tag. `why`, and where nobody can say, the tag as well.
   Error sweep(const std::string& tag, const Error& why) const;
-  Result<Answer> find(const std::string& id, const std::string& what) const;
+  Result<Answer> find(const std::string& id, const std::string& what, int cancel_fd = -1) const;
   // Until the session is `wanted`, while it is `meanwhile`: what the service says of it then.
   Result<Answer> await_status(const std::string& id, std::string_view wanted, std::string_view meanwhile, const std::string& what,
                               const CancelToken& cancel) const;

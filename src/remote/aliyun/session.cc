@@ -91,7 +91,7 @@ Result<Content> SessionTools::call(const std::string& tool, const Json& argument
   auto said = call_directly(std::move(way), tool, arguments, deadline, cancel_fd);
   // A token that is refused ran nothing.
   if (said || said.error().code() != Code::kUnauthenticated) return said;
-  BELLJAR_CHECK(renew(token));
+  BELLJAR_CHECK(renew(token, cancel_fd));
   way = way_to(tool);
   const auto left = std::chrono::ceil<milliseconds>(deadline - Clock::now());
   if (way.url.empty()) return call_by_rpc(way.server, tool, arguments, left, cancel_fd);
@@ -139,8 +139,8 @@ Result<Content> SessionTools::call_by_rpc(const std::string& server, const std::
   return parse_content(answer.data);
 }
 
-Result<void> SessionTools::renew(const std::string& expired) const {
-  const Answer answer = BELLJAR_TRY(rpc_.call("GetSession", {{"SessionId", id_}}, Repeat::kAlways, kWhat));
+Result<void> SessionTools::renew(const std::string& expired, int cancel_fd) const {
+  const Answer answer = BELLJAR_TRY(rpc_.call("GetSession", {{"SessionId", id_}}, Repeat::kAlways, kWhat, cancel_fd));
   Granted fresh = BELLJAR_TRY(parse_granted(answer.data));
   if (fresh.token == expired)
     return Error(Code::kUnauthenticated, kWhat)
@@ -176,9 +176,9 @@ void Session::keep_alive(milliseconds patience, int cancel_fd) const {
   (void)tools_.rpc().ask("RefreshSessionIdleTime", {{"SessionId", id()}}, Repeat::kOnlyRefused, patience, cancel_fd);
 }
 
-Result<void> Session::health() const {
+Result<void> Session::health(int cancel_fd) const {
   const std::string what = "the sandbox takes no commands";
-  const auto answer = tools_.rpc().call("GetSessionDetail", {{"SessionId", id()}}, Repeat::kAlways, what);
+  const auto answer = tools_.rpc().call("GetSessionDetail", {{"SessionId", id()}}, Repeat::kAlways, what, cancel_fd);
   if (!answer) return Error(Code::kUnavailable, what).reason(answer.error().reason());
   const std::string status = text_in(answer->data, "Status");
   if (status.empty() || status == "RUNNING") return {};

@@ -46,7 +46,7 @@ class SessionTools final : public Tools {
   Result<Content> call_by_rpc(const std::string& server, const std::string& tool, const Json& arguments,
                               std::chrono::milliseconds patience, int cancel_fd) const;
   // Another token for the one that expired. Errors: kUnauthenticated, it is the same.
-  Result<void> renew(const std::string& expired) const;
+  Result<void> renew(const std::string& expired, int cancel_fd) const;
   Error refused(long status, const std::string& token) const;
 
   Rpc rpc_;
@@ -61,7 +61,7 @@ class Session final : public shell::Machine {
   Session(Rpc rpc, Granted granted, std::chrono::milliseconds idle) : tools_(std::move(rpc), std::move(granted)), idle_(idle) {}
   const std::string& id() const noexcept override { return tools_.id(); }
   Result<shell::Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
-  Result<void> health() const override;
+  Result<void> health(int cancel_fd = -1) const override;
   Limits limits() const noexcept override;
 
  private:

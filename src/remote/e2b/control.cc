@@ -116,7 +116,7 @@ Result<http::Reply> Control::ask_either(const char* method, const std::string& r
 }
 
 Result<http::Reply> Control::ask(const char* method, const std::string& path, const std::string& body, Times times,
-                                 const CancelToken& cancel) const {
+                                 const CancelToken& cancel, int end_fd) const {
   const auto deadline = Clock::now() + patience_;
   // 503 does not say that none was made; 429 does.
   const bool creates = times == Times::kOnce;
@@ -126,7 +126,7 @@ Result<http::Reply> Control::ask(const char* method, const std::string& path, co
     request.only_once = creates;
     request.headers = address_.headers;
     request.headers.emplace_back("Content-Type: application/json");
-    auto reply = http_.ask(std::move(request));
+    auto reply = http_.ask(std::move(request), end_fd);
     if (!reply)
       return Error(reply.error().code(), "cannot reach the E2B service")
           .reason(reply.error().reason())
@@ -214,15 +214,17 @@ Result<Granted> Control::connect(const std::string& id, std::chrono::millisecond
   return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
 }
 
-Result<bool> Control::kill(const std::string& id) const {
-  const http::Reply reply = BELLJAR_TRY(ask("DELETE", "/sandboxes/" + http::url_escaped(id), ""));
+Result<bool> Control::kill(const std::string& id, const CancelToken& cancel) const {
+  const http::Reply reply =
+      BELLJAR_TRY(ask("DELETE", "/sandboxes/" + http::url_escaped(id), "", Times::kAgain, cancel, cancel.fd()));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 404) return false;
   return refused(reply, format("cannot end the sandbox {}", belljar::quoted(id)));
 }
 
-Result<bool> Control::pause(const std::string& id) const {
-  const http::Reply reply = BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/pause", "{}"));
+Result<bool> Control::pause(const std::string& id, const CancelToken& cancel) const {
+  const http::Reply reply =
+      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/pause", "{}", Times::kAgain, cancel, cancel.fd()));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 409) return false;
   return refused(reply, format("cannot pause the sandbox {}", belljar::quoted(id)));

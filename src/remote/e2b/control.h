@@ -43,15 +43,17 @@ class Control {
   Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const;
   // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.
   Error abandon(const std::string& id, const Error& why) const;
-  Result<bool> kill(const std::string& id) const;   // false: there is none
-  Result<bool> pause(const std::string& id) const;  // false: it is paused already
+  // The next two: `cancel` ends the wait for the answer, too.
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const;   // false: there is none
+  Result<bool> pause(const std::string& id, const CancelToken& cancel = {}) const;  // false: it is paused already
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const;
 
  private:
   // A create is never sent twice, whatever became of it.
   enum class Times { kAgain, kOnce };
+  // `cancel`: of the waiting between tries; `end_fd` of a request, too.
   Result<http::Reply> ask(const char* method, const std::string& path, const std::string& body, Times times = Times::kAgain,
-                          const CancelToken& cancel = {}) const;
+                          const CancelToken& cancel = {}, int end_fd = -1) const;
   // Below /sandboxes, and where the service does not know that, below /v2/sandboxes.
   Result<http::Reply> ask_either(const char* method, const std::string& rest, const std::string& body, Times times,
                                  const CancelToken& cancel = {}) const;

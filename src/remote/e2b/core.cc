@@ -49,8 +49,8 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
   }
 }
 
-bool Core::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience) {
-  const auto helped = help({"/bin/sh", "-c", kEndMarked, "sh", mark, std::to_string(signal)}, {}, patience);
+bool Core::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience, const CancelToken& cancel) {
+  const auto helped = help({"/bin/sh", "-c", kEndMarked, "sh", mark, std::to_string(signal)}, {}, patience, cancel);
   return helped && helped->exit_code == 0;
 }
 

@@ -34,7 +34,8 @@ class Core : public std::enable_shared_from_this<Core> {
                       std::chrono::milliseconds patience = std::chrono::seconds(60), CancelToken cancel = {},
                       std::uint64_t most = 16U << 20);
   // Signals whatever carries a mark that begins with `mark`. False: that could not be done.
-  bool kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience = std::chrono::seconds(10));
+  bool kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience = std::chrono::seconds(10),
+                   const CancelToken& cancel = {});
 
   // Ends all commands with the sandbox's end as the reason.
   void end_commands();

@@ -97,11 +97,11 @@ std::string Envd::files_url(const std::string& path) const {
 }
 
 Result<std::string> Envd::read(const std::string& path, std::optional<std::pair<std::uint64_t, std::uint64_t>> part,
-                               const std::string& what) const {
+                               const std::string& what, int cancel_fd) const {
   http::Request request{
       .url = files_url(path), .headers = headers(), .deadline = Clock::now() + patience_, .most_reply = kMostFile};
   if (part) request.headers.push_back(format("Range: bytes={}-{}", part->first, part->second));
-  auto reply = http_.ask(std::move(request));
+  auto reply = http_.ask(std::move(request), cancel_fd);
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");
   if (part && reply->status == 416) return std::string();  // nothing that far behind
   if (auto error = refusal(*reply, reply->body, what)) return *std::move(error);
@@ -113,7 +113,7 @@ Result<std::string> Envd::read(const std::string& path, std::optional<std::pair<
   return std::move(reply->body);
 }
 
-Result<void> Envd::write(const std::string& path, std::string_view bytes, const std::string& what) const {
+Result<void> Envd::write(const std::string& path, std::string_view bytes, const std::string& what, int cancel_fd) const {
   http::Request request{.method = "POST",
                         .url = files_url(path),
                         .headers = headers(),
@@ -121,15 +121,15 @@ Result<void> Envd::write(const std::string& path, std::string_view bytes, const 
                         .as_file = true,
                         .deadline = Clock::now() + patience_,
                         .most_reply = kMostAnswer};
-  auto reply = http_.ask(std::move(request));
+  auto reply = http_.ask(std::move(request), cancel_fd);
   if (!reply) return Error(reply.error().code(), what).reason(reply.error().reason()).next("check the network");
   if (auto error = refusal(*reply, reply->body, what)) return *std::move(error);
   return {};
 }
 
-Result<void> Envd::health() const {
+Result<void> Envd::health(int cancel_fd) const {
   http::Request request{.url = granted_.url + "/health", .headers = headers(), .deadline = Clock::now() + patience_};
-  const auto reply = http_.ask(std::move(request));
+  const auto reply = http_.ask(std::move(request), cancel_fd);
   const std::string what = "the sandbox takes no commands";
   if (!reply) return Error(Code::kUnavailable, what).reason(reply.error().reason());
   if (auto error = refusal(*reply, reply->body, what)) return Error(Code::kUnavailable, what).reason(error->line());

@@ -43,9 +43,9 @@ class Envd {
 
   // `first` and `last` byte, or all. Errors: as call(); kDataLoss, less came than was said.
   Result<std::string> read(const std::string& path, std::optional<std::pair<std::uint64_t, std::uint64_t>> part,
-                           const std::string& what) const;
-  Result<void> write(const std::string& path, std::string_view bytes, const std::string& what) const;
-  Result<void> health() const;
+                           const std::string& what, int cancel_fd) const;
+  Result<void> write(const std::string& path, std::string_view bytes, const std::string& what, int cancel_fd) const;
+  Result<void> health(int cancel_fd) const;
 
  private:
   std::vector<std::string> headers() const;

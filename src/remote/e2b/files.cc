@@ -28,6 +28,8 @@ using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
+constexpr std::chrono::milliseconds kHelp = 60s;  // for a command of ours that does one thing
+constexpr std::chrono::milliseconds kClearing = 1s;
 
 }  // namespace
 
@@ -53,7 +55,8 @@ Result<std::string> RemoteFiles::named_below(const std::string& path) const {
 Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing,
                                       const std::string& path) const {
   const std::string name = std::string("filesystem.Filesystem/") + method;
-  return core_->envd().call(name.c_str(), json, format("cannot {} {}", doing, belljar::quoted(path)));
+  const Envd& envd = core_->envd();
+  return envd.call(name.c_str(), json, format("cannot {} {}", doing, belljar::quoted(path)), envd.patience(), end_.fd());
 }
 
 Result<Entry> RemoteFiles::look(const std::string& full, const std::string& path, std::string_view doing) const {
@@ -92,10 +95,10 @@ Result<std::string> RemoteFiles::read(const std::string& path, const ReadOptions
     return Error(Code::kOutOfRange, what)
         .reason(format("it has {} bytes, and at most {} are read at once", size, kLargestRead))
         .next("read it in parts, with an offset and a limit");
-  if (options.offset == 0 && !options.limit) return core_->envd().read(full, {}, what);
+  if (options.offset == 0 && !options.limit) return core_->envd().read(full, {}, what, end_.fd());
   const std::uint64_t most = std::min(options.limit.value_or(kLargestRead), kLargestRead);
   if (most == 0) return std::string();
-  return core_->envd().read(full, std::pair(options.offset, options.offset + most - 1), what);
+  return core_->envd().read(full, std::pair(options.offset, options.offset + most - 1), what, end_.fd());
 }
 
 Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
@@ -118,15 +121,16 @@ Result<void> RemoteFiles::need_parent(const std::string& full, const std::string
 }
 
 Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& path, unsigned mode) const {
-  const Helped helped = BELLJAR_TRY(core_->help({"chmod", format("{:04o}", mode), "--", full}));
+  const Helped helped = BELLJAR_TRY(core_->help({"chmod", format("{:04o}", mode), "--", full}, {}, kHelp, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "set the mode of", path);
 }
 
 // By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
 Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
-  const Helped helped = BELLJAR_TRY(core_->help(
-      {"/bin/sh", "-c", R"sh(up=${1%/*}; mkdir -p -- "${up:-/}" && exec cat >>"$1")sh", "sh", full}, std::string(bytes), 10min));
+  const Helped helped =
+      BELLJAR_TRY(core_->help({"/bin/sh", "-c", R"sh(up=${1%/*}; mkdir -p -- "${up:-/}" && exec cat >>"$1")sh", "sh", full},
+                              std::string(bytes), 10min, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "append to", path);
 }
@@ -136,12 +140,15 @@ Result<void> RemoteFiles::replace(const std::string& full, const std::string& pa
   static std::atomic<unsigned> serial{0};
   const std::string temporary = format("{}/.belljar-{}{}.tmp", parent_of(full), core_->nonce(), serial++);
   const std::string what = format("cannot write {}", belljar::quoted(path));
-  auto done = core_->envd().write(temporary, bytes, what);
+  auto done = core_->envd().write(temporary, bytes, what, end_.fd());
   const bool keep = before && before->info.type == FileType::kFile;
   if (done && (options.mode || keep)) done = set_mode(temporary, path, options.mode.value_or(keep ? before->info.mode & 0777U : 0));
   if (done)
     done = call("Move", Json{{"source", temporary}, {"destination", full}}.dump(), "write", path).map([](const std::string&) {});
-  if (!done) (void)call("Remove", Json{{"path", temporary}}.dump(), "remove", temporary);
+  // Also by a caller who has no time any more.
+  const Envd& envd = core_->envd();
+  const auto patience = end_.cancelled() ? std::min<std::chrono::milliseconds>(envd.patience(), kClearing) : envd.patience();
+  if (!done) (void)envd.call("filesystem.Filesystem/Remove", Json{{"path", temporary}}.dump(), "cannot remove it", patience, -1);
   return done;
 }
 
@@ -158,7 +165,7 @@ Result<void> RemoteFiles::write(const std::string& path, std::string_view bytes,
   if (options.how == WriteMode::kAtomic) return replace(full, path, bytes, options, before);
   BELLJAR_CHECK(options.how == WriteMode::kAppend
                     ? append(full, path, bytes)
-                    : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path))));
+                    : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path)), end_.fd()));
   if (options.mode) return set_mode(full, path, *options.mode);
   return {};
 }
@@ -190,7 +197,7 @@ Result<void> RemoteFiles::remove(const std::string& path, const RemoveOptions& o
   if (entry.info.type != FileType::kDirectory || options.depth == Depth::kTree)
     return call("Remove", Json{{"path", full}}.dump(), "remove", path).map([](const std::string&) {});
   // The daemon removes whole trees, also one that was empty a moment ago.
-  const Helped helped = BELLJAR_TRY(core_->help({"rmdir", "--", full}));
+  const Helped helped = BELLJAR_TRY(core_->help({"rmdir", "--", full}, {}, kHelp, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "remove", path);
 }

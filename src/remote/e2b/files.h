@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "remote/e2b/core.h"
@@ -16,7 +18,9 @@ namespace belljar::remote::e2b {
 // As they are declared in belljar/sandbox.h. A value that shares the core.
 class RemoteFiles {
  public:
-  explicit RemoteFiles(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  explicit RemoteFiles(std::shared_ptr<Core> core, CancelToken end = {}) : core_(std::move(core)), end_(std::move(end)) {}
+  // The same, for calls that give up when `end` is cancelled: kCanceled, within seconds. glob and grep have a token of their own.
+  RemoteFiles until(CancelToken end) const { return RemoteFiles(core_, std::move(end)); }
 
   Result<std::string> read(const std::string& path, const ReadOptions& options) const;
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
@@ -49,6 +53,7 @@ class RemoteFiles {
                       std::chrono::milliseconds left, GrepResult& result) const;
 
   std::shared_ptr<Core> core_;
+  CancelToken end_;
 };
 
 }  // namespace belljar::remote::e2b

@@ -31,6 +31,7 @@
 #include "remote/e2b/files.h"
 #include "remote/e2b/run.h"
 #include "remote/environment.h"
+#include "remote/in_time.h"
 #include "remote/paths.h"
 #include "remote/process.h"
 #include "remote/report.h"
@@ -38,11 +39,15 @@
 #include "runtime/json.h"
 #include "session/checks.h"
 #include "session/ended.h"
+#include "session/in_time.h"
 
 namespace belljar::remote::e2b {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr char kNoStop[] = "cannot stop the sandbox";
+constexpr char kNoLook[] = "cannot look at the sandbox";
 
 Error not_running(std::string reason) {
   return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
@@ -79,7 +84,7 @@ RemoteSandbox::RemoteSandbox(SandboxConfig config, E2bOptions options, std::stri
 
 RemoteSandbox::~RemoteSandbox() {
   if (owner_.is_this()) {
-    (void)RemoteSandbox::stop();
+    (void)RemoteSandbox::stop({});
     return;
   }
   // In a forked child: the machine is the parent's, and so is what its connections hold of TLS.
@@ -169,20 +174,27 @@ RemoteSandbox::RunningPtr RemoteSandbox::leave() {
   return alive;
 }
 
-Result<void> RemoteSandbox::stop() {
+Result<void> RemoteSandbox::stop(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard one(starting_);
+  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, kNoStop));
+  return in_time(options, kNoStop, {"the sandbox may run on", "stop() it again"},
+                 [&](const CancelToken& end) { return leave_it(end); });
+}
+
+// With starting_ held.
+Result<void> RemoteSandbox::leave_it(const CancelToken& end) {
   if (RunningPtr left = leave()) unended_ = std::move(left);
   if (unended_ == nullptr) return {};
   const RunningPtr alive = unended_;
   const std::string remote = sandbox_id();
   if (options_.on_stop != E2bOnStop::kKill) {
-    (void)alive->core->kill_marked(alive->core->nonce() + "-", SIGKILL);
-    if (options_.on_stop == E2bOnStop::kPause) BELLJAR_TRY(alive->control.pause(remote));
+    (void)alive->core->kill_marked(alive->core->nonce() + "-", SIGKILL, std::chrono::seconds(10), end);
+    if (end.cancelled()) return Error(Code::kCanceled, kNoStop);
+    if (options_.on_stop == E2bOnStop::kPause) BELLJAR_TRY(alive->control.pause(remote, end));
     unended_ = nullptr;
     return {};
   }
-  const auto killed = alive->control.kill(remote);
+  const auto killed = alive->control.kill(remote, end);
   if (!killed) return killed.error();
   unended_ = nullptr;
   const std::lock_guard lock(mutex_);
@@ -218,16 +230,19 @@ Result<RemoteSandbox::RunningPtr> RemoteSandbox::running() const {
   return running_;
 }
 
-Result<void> RemoteSandbox::health() {
+Result<void> RemoteSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
   const auto alive = running();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
-  return (*alive)->core->envd().health();
+  return in_time(options, kNoLook, {}, [&](const CancelToken& end) { return (*alive)->core->envd().health(end.fd()); });
 }
 
-Result<SandboxStats> RemoteSandbox::stats() {
+Result<SandboxStats> RemoteSandbox::stats(const CallOptions& options) {
   const auto alive = BELLJAR_TRY(running());
-  const std::string reply = BELLJAR_TRY(alive->core->envd().call("process.Process/List", "{}", "cannot look at the sandbox"));
+  const Envd& envd = alive->core->envd();
+  const std::string reply = BELLJAR_TRY(in_time(options, kNoLook, {}, [&](const CancelToken& end) {
+    return envd.call("process.Process/List", "{}", kNoLook, envd.patience(), end.fd());
+  }));
   const Json json = Json::parse(reply, nullptr, false);
   SandboxStats stats;
   if (json.is_object() && json.contains("processes") && json["processes"].is_array()) stats.processes = json["processes"].size();
@@ -290,24 +305,41 @@ Result<std::unique_ptr<Process>> RemoteSandbox::spawn(const Command& command, co
 // --- files
 
 Result<std::string> RemoteSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return BELLJAR_TRY(running())->files.read(path, options);
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot read {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).read(path, options); });
 }
 Result<void> RemoteSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
   const auto alive = BELLJAR_TRY(running());
-  BELLJAR_CHECK(alive->files.write(path, bytes, options));
+  BELLJAR_CHECK(in_time(options.call, format("cannot write {}", belljar::quoted(path)), may_be_done(),
+                        [&](const CancelToken& end) { return alive->files.until(end).write(path, bytes, options); }));
   written_ += bytes.size();
   return {};
 }
-Result<std::vector<FileInfo>> RemoteSandbox::list(const std::string& path) { return BELLJAR_TRY(running())->files.list(path); }
-Result<FileInfo> RemoteSandbox::stat(const std::string& path) { return BELLJAR_TRY(running())->files.stat(path); }
-Result<void> RemoteSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return BELLJAR_TRY(running())->files.make_dir(path, options);
+Result<std::vector<FileInfo>> RemoteSandbox::list(const std::string& path, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot list {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).list(path); });
 }
-Result<void> RemoteSandbox::rename(const std::string& from, const std::string& to) {
-  return BELLJAR_TRY(running())->files.rename(from, to);
+Result<FileInfo> RemoteSandbox::stat(const std::string& path, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot look at {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).stat(path); });
+}
+Result<void> RemoteSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot make directory {}", belljar::quoted(path)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).make_dir(path, options); });
+}
+Result<void> RemoteSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot rename {}", belljar::quoted(from)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).rename(from, to); });
 }
 Result<void> RemoteSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return BELLJAR_TRY(running())->files.remove(path, options);
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot remove {}", belljar::quoted(path)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).remove(path, options); });
 }
 Result<GlobResult> RemoteSandbox::glob(const std::string& pattern, const WalkOptions& options) {
   return BELLJAR_TRY(running())->files.glob(pattern, options);

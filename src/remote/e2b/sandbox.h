@@ -27,18 +27,18 @@ class RemoteSandbox final : public E2bSandbox {
   const std::string& workspace() const noexcept override { return workspace_; }
   EnforcementReport enforcement() const override;
   Result<void> start() override;
-  Result<void> stop() override;
-  Result<void> health() override;
-  Result<SandboxStats> stats() override;
+  Result<void> stop(const CallOptions& options) override;
+  Result<void> health(const CallOptions& options) override;
+  Result<SandboxStats> stats(const CallOptions& options) override;
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
   Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path) override;
-  Result<FileInfo> stat(const std::string& path) override;
+  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
+  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
   Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to) override;
+  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
   Result<void> remove(const std::string& path, const RemoveOptions& options) override;
   Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
@@ -59,6 +59,7 @@ class RemoteSandbox final : public E2bSandbox {
   Result<Control> find_service();
   Result<Granted> enter(const Control& control);
   Result<RunRequest> request_for(const RunningPtr& alive, const Command& command) const;
+  Result<void> leave_it(const CancelToken& end);
   RunningPtr leave();  // ends the commands; null: it does not run
 
   SandboxConfig config_;

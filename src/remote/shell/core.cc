@@ -91,7 +91,7 @@ Result<Said> Core::again(const std::string& script, milliseconds longer, int can
 Result<void> Core::upload(const std::string& name, std::string_view bytes, int cancel_fd) const {
   const std::string path = directory_ + "/" + name;
   if (bytes.size() > payload()) {
-    const auto whole = machine_->write(path, bytes);
+    const auto whole = machine_->write(path, bytes, cancel_fd);
     if (whole && *whole) return {};
   }
   for (std::size_t at = 0; at == 0 || at < bytes.size();) {
@@ -136,10 +136,10 @@ Result<void> Core::settle() {
   return {};
 }
 
-void Core::clear() const {
+void Core::clear(int cancel_fd) const {
   if (directory_.empty()) return;
-  (void)kill_marked(nonce_ + "-", SIGKILL);
-  (void)once("rm -rf " + word(directory_), 0ms, -1);
+  (void)kill_marked(nonce_ + "-", SIGKILL, 0, 10s, cancel_fd);
+  (void)once("rm -rf " + word(directory_), 0ms, cancel_fd);
 }
 
 void Core::retire(unsigned number) {
@@ -170,6 +170,7 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
   request.cancel = cancel;
   request.output_bytes = most;
   request.limits.kill_grace = 0ms;
+  request.helper = true;
   const auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
   const ExecResult result = BELLJAR_TRY(run->finish());
   switch (result.reason) {
@@ -185,15 +186,15 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
 }
 
 // Our own text and not the file of it: a sandbox whose /tmp somebody cleaned can be ended, too.
-bool Core::kill_marked(const std::string& mark, int signal, unsigned number, milliseconds patience) const {
+bool Core::kill_marked(const std::string& mark, int signal, unsigned number, milliseconds patience, int cancel_fd) const {
   std::string script = format("set -- {} {}\n", mark, signal);
   if (number != 0) script += format("cd {} && mkdir -p {} && : >{}/stop\n", word(directory_), number, number);
-  const auto said = machine_->run(script + kEndMarked, patience, -1);
+  const auto said = machine_->run(script + kEndMarked, patience, cancel_fd);
   return said && said->exit_code == 0;
 }
 
-Result<std::uint64_t> Core::count_marked() const {
-  const Said said = BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce_), 0ms, -1));
+Result<std::uint64_t> Core::count_marked(int cancel_fd) const {
+  const Said said = BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce_), 0ms, cancel_fd));
   const std::size_t first = said.out.find_first_not_of(' ');
   std::uint64_t count = 0;
   if (first != std::string::npos) std::from_chars(said.out.data() + first, said.out.data() + said.out.size(), count);

@@ -44,7 +44,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // kPermissionDenied and others of the workspace; as Machine::run.
   Result<void> settle();
   // Ends all commands with KILL and removes it, as far as that is possible.
-  void clear() const;
+  void clear(int cancel_fd = -1) const;
 
   // One call, once, when it is its turn. The script may hold any bytes but NUL. Errors: as Machine::run.
   Result<Said> once(std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
@@ -61,15 +61,15 @@ class Core : public std::enable_shared_from_this<Core> {
   std::chrono::milliseconds wait() const noexcept;
 
   // A command of ours inside: coreutils and sh. Errors: as of a command that cannot be started; kUnavailable, it was cut off;
-  // kDeadlineExceeded, it took longer.
+  // kDeadlineExceeded, it took longer; kCanceled: it is told to end, and not waited for.
   Result<Helped> help(std::vector<std::string> argv, std::string stdin_bytes = {},
                       std::chrono::milliseconds patience = std::chrono::seconds(60), const CancelToken& cancel = {},
                       std::uint64_t most = 16U << 20);
   // Signals whatever carries a mark that begins with `mark`; of command `number` (0: none) nothing begins any more. False: that
   // could not be done.
   bool kill_marked(const std::string& mark, int signal, unsigned number = 0,
-                   std::chrono::milliseconds patience = std::chrono::seconds(10)) const;
-  Result<std::uint64_t> count_marked() const;
+                   std::chrono::milliseconds patience = std::chrono::seconds(10), int cancel_fd = -1) const;
+  Result<std::uint64_t> count_marked(int cancel_fd) const;
 
   // Ends all commands with the sandbox's end as the reason.
   void end_commands();

@@ -18,6 +18,7 @@
 #include "remote/paths.h"
 #include "remote/search.h"
 #include "remote/shell/core.h"
+#include "remote/shell/scripts.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -26,6 +27,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 constexpr std::chrono::milliseconds kPatience = 10min;
+constexpr std::chrono::milliseconds kClearing = 1s;
 constexpr std::size_t kFirst = 48U << 10;  // of a file, which a service's own call may bring faster
 
 // Exits of the scripts below.
@@ -206,7 +208,7 @@ bool parse_records(std::string_view text, std::vector<FileInfo>& files) {
 Result<Helped> ShellFiles::call(const char* script, std::vector<std::string> words, std::string bytes) const {
   std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh"};
   argv.insert(argv.end(), words.begin(), words.end());
-  return core_->help(std::move(argv), std::move(bytes), kPatience, {}, kLargestRead + 64);
+  return core_->help(std::move(argv), std::move(bytes), kPatience, end_, kLargestRead + 64);
 }
 
 Result<void> ShellFiles::change(const char* script, std::vector<std::string> words, std::string_view doing,
@@ -278,7 +280,7 @@ Result<std::string> ShellFiles::read(const std::string& path, const ReadOptions&
   if (offset != 0) return read_part(full, path, offset, kLargestRead, true, size);
   std::string bytes = BELLJAR_TRY(read_part(full, path, 0, kFirst, true, size));
   if (bytes.size() < kFirst || size <= kFirst) return bytes;
-  if (auto all = core_->machine().read(full); all && *all && (*all)->size() >= size) return **std::move(all);
+  if (auto all = core_->machine().read(full, end_.fd()); all && *all && (*all)->size() >= size) return **std::move(all);
   return bytes + BELLJAR_TRY(read_part(full, path, kFirst, kLargestRead, true, size));
 }
 
@@ -290,13 +292,15 @@ Result<void> ShellFiles::write(const std::string& path, std::string_view bytes, 
   const std::string full = BELLJAR_TRY(named_below(core_->workspace(), path));
   if (path.ends_with('/')) return wrong_kind("write", path, FileType::kDirectory);
   const char* how = options.how == WriteMode::kAppend ? "append" : options.how == WriteMode::kAtomic ? "atomic" : "replace";
-  const Helped helped =
-      BELLJAR_TRY(call(kWrite,
-                       {full, how, mode_word(options.mode), options.parents == Parents::kCreate ? "create" : "exist",
-                        format(".belljar-{}{}.tmp", core_->nonce(), serial++)},
-                       std::string(bytes)));
-  if (helped.exit_code == 0) return {};
-  return failed(helped, options.how == WriteMode::kAppend ? "append to" : "write", path);
+  const std::string temporary = format(".belljar-{}{}.tmp", core_->nonce(), serial++);
+  const auto helped =
+      call(kWrite, {full, how, mode_word(options.mode), options.parents == Parents::kCreate ? "create" : "exist", temporary},
+           std::string(bytes));
+  if (!helped && end_.cancelled() && options.how == WriteMode::kAtomic)  // what was ended cleared nothing up
+    (void)core_->machine().run(format("rm -f -- {}", word(parent_of(full) + "/" + temporary)), kClearing, -1);
+  if (!helped) return helped.error();
+  if (helped->exit_code == 0) return {};
+  return failed(*helped, options.how == WriteMode::kAppend ? "append to" : "write", path);
 }
 
 Result<void> ShellFiles::make_dir(const std::string& path, const MakeDirOptions& options) const {

@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "belljar/cancel.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "remote/shell/core.h"
@@ -17,7 +19,10 @@ namespace belljar::remote::shell {
 // As they are declared in belljar/sandbox.h. A value that shares the core.
 class ShellFiles {
  public:
-  explicit ShellFiles(std::shared_ptr<Core> core) : core_(std::move(core)) {}
+  explicit ShellFiles(std::shared_ptr<Core> core, CancelToken end = {}) : core_(std::move(core)), end_(std::move(end)) {}
+  // The same, for calls that give up when `end` is cancelled: kCanceled, within a second or two. glob and grep have a token of
+  // their own.
+  ShellFiles until(CancelToken end) const { return ShellFiles(core_, std::move(end)); }
 
   Result<std::string> read(const std::string& path, const ReadOptions& options) const;
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
@@ -40,6 +45,7 @@ class ShellFiles {
                       std::chrono::milliseconds left, GrepResult& result) const;
 
   std::shared_ptr<Core> core_;
+  CancelToken end_;
 };
 
 extern const char* const kRecordText;  // the second word of walk_script()

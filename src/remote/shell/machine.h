@@ -39,14 +39,17 @@ class Machine {
   // kDeadlineExceeded, no answer within `patience`; kCanceled, `cancel_fd` (-1: none) became readable; kDataLoss, the answer makes
   // no sense.
   virtual Result<Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const = 0;
-  // Nothing but a look at whether it could run something now. Errors: kUnavailable.
-  virtual Result<void> health() const = 0;
+  // Nothing but a look at whether it could run something now. Errors: kUnavailable, also when `cancel_fd` became readable.
+  virtual Result<void> health(int cancel_fd = -1) const = 0;
 
   // Whole files, binary, by calls of the service's own. nullopt: it has none that are better than run(). Errors as of run(), and
   // kPermissionDenied, kFailedPrecondition, kResourceExhausted of the file system there.
-  virtual std::optional<Result<std::string>> read([[maybe_unused]] const std::string& path) const { return std::nullopt; }
-  virtual std::optional<Result<void>> write([[maybe_unused]] const std::string& path,
-                                            [[maybe_unused]] std::string_view bytes) const {
+  virtual std::optional<Result<std::string>> read([[maybe_unused]] const std::string& path,
+                                                  [[maybe_unused]] int cancel_fd = -1) const {
+    return std::nullopt;
+  }
+  virtual std::optional<Result<void>> write([[maybe_unused]] const std::string& path, [[maybe_unused]] std::string_view bytes,
+                                            [[maybe_unused]] int cancel_fd = -1) const {
     return std::nullopt;
   }
 
@@ -84,8 +87,9 @@ class Service {
   virtual Result<std::shared_ptr<const Machine>> create(const Policy& policy, const CancelToken& cancel) const = 0;
   // To one that runs or is paused.
   virtual Result<std::shared_ptr<const Machine>> connect(const std::string& id, const CancelToken& cancel) const = 0;
-  virtual Result<bool> kill(const std::string& id) const = 0;   // false: there is none
-  virtual Result<void> pause(const std::string& id) const = 0;  // kUnimplemented: the service cannot
+  // The next two: `cancel` ends the wait for the answer as well (kCanceled), which would have said whether it was done.
+  virtual Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const = 0;   // false: there is none
+  virtual Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const = 0;  // kUnimplemented: it cannot
   virtual Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const = 0;
 };
 

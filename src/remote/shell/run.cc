@@ -41,9 +41,10 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHopeless = 5s;    // after the last signal: its end is not waited for any more
-constexpr milliseconds kEnding = 5s;      // for all that is asked of the service to end a command
-constexpr milliseconds kClockSlack = 5s;  // the clock inside has that long to be right
+constexpr milliseconds kHopeless = 5s;      // after the last signal: its end is not waited for any more
+constexpr milliseconds kEnding = 5s;        // for all that is asked of the service to end a command
+constexpr milliseconds kHelperEnding = 1s;  // the same, of a helper that was cancelled
+constexpr milliseconds kClockSlack = 5s;    // the clock inside has that long to be right
 constexpr milliseconds kLongestClock = std::chrono::hours(24 * 3650);
 constexpr std::size_t kMostPiece = 4U << 20;  // of output in one answer
 constexpr std::uint64_t kMuch = 8U << 20;     // that is only counted, and worth an answer
@@ -110,7 +111,7 @@ int Run::await_start() {
 Result<ExecResult> Run::finish() {
   while (!over()) turn(false);
   over_at_ = Clock::now();
-  if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL);  // its leader went at once, others may not have
+  if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL, kEnding);  // its leader went at once, others may not have
   // What may still come is to find its place taken.
   if (sent_off_ && !unsure_ && !detached_seen_) core_->retire(number_);
   if (thrown_) std::rethrow_exception(thrown_);
@@ -293,7 +294,7 @@ void Run::check_deadlines(Clock::time_point now) {
   if (!sent_off_ || now < next_deadline()) return;
   if (kill_at_ && now >= *kill_at_) {
     kill_at_.reset();
-    end_tree(SIGKILL);
+    end_tree(SIGKILL, kEnding);
     hopeless_ = Clock::now() + kHopeless;
   } else if (hopeless_ && now >= *hopeless_) {
     lose("its end was not told");
@@ -323,20 +324,25 @@ void Run::stop(Reason reason, std::string message, milliseconds grace) {
   cause_ = reason;
   message_ = std::move(message);
   if (over() || !sent_off_) return;
+  if (request_.helper && reason == Reason::kCancelled) {
+    gone_ = true;
+    if (!core_->ending()) end_tree(SIGKILL, kHelperEnding);
+    return;
+  }
   const bool gently = grace > 0ms && !core_->ending();
   if (gently) kill_at_ = Clock::now() + grace;
-  if (!core_->ending()) end_tree(gently ? SIGTERM : SIGKILL);
+  if (!core_->ending()) end_tree(gently ? SIGTERM : SIGKILL, kEnding);
   hopeless_ = std::max(Clock::now(), kill_at_.value_or(Clock::time_point())) + kHopeless;
 }
 
-void Run::end_tree(int signal) { (void)core_->kill_marked(mark_, signal, number_, kEnding); }
+void Run::end_tree(int signal, milliseconds patience) { (void)core_->kill_marked(mark_, signal, number_, patience); }
 
 // What cannot be seen any more must not run on.
 void Run::lose(std::string why) {
   if (over()) return;
   gone_ = true;
   lost_ = std::move(why);
-  if (!core_->ending()) end_tree(SIGKILL);
+  if (!core_->ending()) end_tree(SIGKILL, kEnding);
   if (!started_ && !cause_) refused_ = not_started(Error(Code::kUnavailable, kNotStarted).reason(lost_));
 }
 

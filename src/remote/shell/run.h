@@ -31,6 +31,7 @@ struct RunRequest {
   OutputCallback on_stdout, on_stderr;
   std::uint64_t output_bytes = 0;
   Limits limits;
+  bool helper = false;  // one of ours, whose caller has no time once it is cancelled
 };
 
 class Run final : public Followed {
@@ -75,7 +76,7 @@ class Run final : public Followed {
   void check_deadlines(Clock::time_point now);
   Clock::time_point next_deadline() const;
   void stop(Reason reason, std::string message, std::chrono::milliseconds grace);
-  void end_tree(int signal);
+  void end_tree(int signal, std::chrono::milliseconds patience);
   void lose(std::string why);
   void let_go();
   int wake_fd() const noexcept { return cause_ ? wishes_.get() : wake_.get(); }

@@ -22,6 +22,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "remote/environment.h"
+#include "remote/in_time.h"
 #include "remote/paths.h"
 #include "remote/process.h"
 #include "remote/report.h"
@@ -32,12 +33,16 @@
 #include "runtime/enforcement.h"
 #include "session/checks.h"
 #include "session/ended.h"
+#include "session/in_time.h"
 
 namespace belljar::remote::shell {
 namespace {
 
 constexpr char kClock[] =
     "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later";
+
+constexpr char kNoStop[] = "cannot stop the sandbox";
+constexpr char kNoLook[] = "cannot look at the sandbox";
 
 Error not_running(std::string reason) {
   return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
@@ -67,7 +72,7 @@ ShellSandbox::ShellSandbox(std::shared_ptr<Service> service, SandboxConfig confi
 
 ShellSandbox::~ShellSandbox() {
   if (owner_.is_this()) {
-    (void)ShellSandbox::stop();
+    (void)ShellSandbox::stop({});
     return;
   }
   // In a forked child: the machine is the parent's, and so is what its connections hold of TLS.
@@ -163,19 +168,26 @@ ShellSandbox::RunningPtr ShellSandbox::leave() {
   return alive;
 }
 
-Result<void> ShellSandbox::stop() {
+Result<void> ShellSandbox::stop(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const std::lock_guard one(starting_);
+  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, kNoStop));
+  return in_time(options, kNoStop, {"the sandbox may run on", "stop() it again"},
+                 [&](const CancelToken& end) { return leave_it(end); });
+}
+
+// With starting_ held.
+Result<void> ShellSandbox::leave_it(const CancelToken& end) {
   if (RunningPtr left = leave()) unended_ = std::move(left);
   if (unended_ == nullptr) return {};
   const std::string remote = sandbox_id();
   if (options_.on_stop != CloudOnStop::kKill) {
-    unended_->core->clear();
-    if (options_.on_stop == CloudOnStop::kPause) BELLJAR_CHECK(service_->pause(remote));
+    unended_->core->clear(end.fd());
+    if (end.cancelled()) return Error(Code::kCanceled, kNoStop);
+    if (options_.on_stop == CloudOnStop::kPause) BELLJAR_CHECK(service_->pause(remote, end));
     unended_ = nullptr;
     return {};
   }
-  const auto killed = service_->kill(remote);
+  const auto killed = service_->kill(remote, end);
   if (!killed) return killed.error();
   unended_ = nullptr;
   const std::lock_guard lock(mutex_);
@@ -209,17 +221,18 @@ Result<ShellSandbox::RunningPtr> ShellSandbox::running() const {
   return running_;
 }
 
-Result<void> ShellSandbox::health() {
+Result<void> ShellSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
   const auto alive = running();
   if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
-  return (*alive)->core->machine().health();
+  return in_time(options, kNoLook, {}, [&](const CancelToken& end) { return (*alive)->core->machine().health(end.fd()); });
 }
 
-Result<SandboxStats> ShellSandbox::stats() {
+Result<SandboxStats> ShellSandbox::stats(const CallOptions& options) {
   const auto alive = BELLJAR_TRY(running());
   SandboxStats stats;
-  stats.processes = BELLJAR_TRY(alive->core->count_marked());
+  stats.processes =
+      BELLJAR_TRY(in_time(options, kNoLook, {}, [&](const CancelToken& end) { return alive->core->count_marked(end.fd()); }));
   stats.execs = execs_.load();
   stats.bytes_written = written_.load();
   return stats;
@@ -281,24 +294,41 @@ Result<std::unique_ptr<Process>> ShellSandbox::spawn(const Command& command, con
 // --- files
 
 Result<std::string> ShellSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return BELLJAR_TRY(running())->files.read(path, options);
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot read {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).read(path, options); });
 }
 Result<void> ShellSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
   const auto alive = BELLJAR_TRY(running());
-  BELLJAR_CHECK(alive->files.write(path, bytes, options));
+  BELLJAR_CHECK(in_time(options.call, format("cannot write {}", belljar::quoted(path)), may_be_done(),
+                        [&](const CancelToken& end) { return alive->files.until(end).write(path, bytes, options); }));
   written_ += bytes.size();
   return {};
 }
-Result<std::vector<FileInfo>> ShellSandbox::list(const std::string& path) { return BELLJAR_TRY(running())->files.list(path); }
-Result<FileInfo> ShellSandbox::stat(const std::string& path) { return BELLJAR_TRY(running())->files.stat(path); }
-Result<void> ShellSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return BELLJAR_TRY(running())->files.make_dir(path, options);
+Result<std::vector<FileInfo>> ShellSandbox::list(const std::string& path, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot list {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).list(path); });
 }
-Result<void> ShellSandbox::rename(const std::string& from, const std::string& to) {
-  return BELLJAR_TRY(running())->files.rename(from, to);
+Result<FileInfo> ShellSandbox::stat(const std::string& path, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot look at {}", belljar::quoted(path)), {},
+                 [&](const CancelToken& end) { return alive->files.until(end).stat(path); });
+}
+Result<void> ShellSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot make directory {}", belljar::quoted(path)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).make_dir(path, options); });
+}
+Result<void> ShellSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options, format("cannot rename {}", belljar::quoted(from)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).rename(from, to); });
 }
 Result<void> ShellSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return BELLJAR_TRY(running())->files.remove(path, options);
+  const auto alive = BELLJAR_TRY(running());
+  return in_time(options.call, format("cannot remove {}", belljar::quoted(path)), may_be_done(),
+                 [&](const CancelToken& end) { return alive->files.until(end).remove(path, options); });
 }
 Result<GlobResult> ShellSandbox::glob(const std::string& pattern, const WalkOptions& options) {
   return BELLJAR_TRY(running())->files.glob(pattern, options);

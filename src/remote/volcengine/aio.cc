@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 
 #include "base/format.h"
@@ -107,7 +106,7 @@ Result<http::Reply> AioMachine::ask(Ask what) const {
                            what.cancel_fd);
     if (!reply && !what.once && reply.error().code() == Code::kUnavailable && turn < kTries &&
         Clock::now() + kBreath < what.deadline) {
-      std::this_thread::sleep_for(kBreath);
+      BELLJAR_CHECK(wait_for(kBreath, what.cancel_fd));
       continue;
     }
     if (!reply)
@@ -122,7 +121,7 @@ Result<http::Reply> AioMachine::ask(Ask what) const {
     if (!again || turn == kTries || pause < 0 || pause > 3600) return reply;
     const milliseconds nap = std::max<milliseconds>(std::chrono::seconds(pause), kBreath);
     if (Clock::now() + nap >= what.deadline) return reply;
-    std::this_thread::sleep_for(nap);
+    BELLJAR_CHECK(wait_for(nap, what.cancel_fd));
   }
 }
 
@@ -219,9 +218,12 @@ Result<shell::Said> AioMachine::run(const std::string& script, milliseconds pati
   return follow(BELLJAR_TRY(begin(script, deadline, cancel_fd)), deadline, cancel_fd);
 }
 
-Result<void> AioMachine::health() const {
+Result<void> AioMachine::health(int cancel_fd) const {
   const std::string what = "the sandbox does not answer";
-  const auto reply = ask({.path = "/v1/sandbox", .what = what, .deadline = Clock::now() + std::min<milliseconds>(patience_, 10s)});
+  const auto reply = ask({.path = "/v1/sandbox",
+                          .what = what,
+                          .deadline = Clock::now() + std::min<milliseconds>(patience_, 10s),
+                          .cancel_fd = cancel_fd});
   if (!reply) return Error(Code::kUnavailable, what).reason(reply.error().reason()).next(reply.error().next());
   const auto parsed = parse_envelope(*reply, what, secrets_);
   if (parsed) return {};
@@ -235,13 +237,13 @@ shell::Machine::Limits AioMachine::limits() const noexcept {
 
 // --- files
 
-Result<void> AioMachine::check_there(const std::string& path, Clock::time_point deadline) const {
+Result<void> AioMachine::check_there(const std::string& path, Clock::time_point deadline, int cancel_fd) const {
   return post("/v1/file/read", {{"file", path}, {"start_line", 0}, {"end_line", 1}},
-              {.what = format("cannot read {}", belljar::quoted(path)), .deadline = deadline})
+              {.what = format("cannot read {}", belljar::quoted(path)), .deadline = deadline, .cancel_fd = cancel_fd})
       .map([](const Json&) {});
 }
 
-std::optional<Result<std::string>> AioMachine::read(const std::string& path) const {
+std::optional<Result<std::string>> AioMachine::read(const std::string& path, int cancel_fd) const {
   if (!is_text(path)) return std::nullopt;
   const std::string what = format("cannot read {}", belljar::quoted(path));
   const auto deadline = Clock::now() + patience_;
@@ -249,25 +251,26 @@ std::optional<Result<std::string>> AioMachine::read(const std::string& path) con
                     .query = "&path=" + http::url_escaped(path),
                     .what = what,
                     .deadline = deadline,
+                    .cancel_fd = cancel_fd,
                     .most = kMostFile});
   if (!reply) return reply.error();
   if (reply->status != 200) return refused(*reply, what, secrets_);
   // A complaint comes with status 200, and a file may consist of one: then the file is there.
   if (may_be_complaint(*reply)) {
-    const auto there = check_there(path, deadline);
+    const auto there = check_there(path, deadline, cancel_fd);
     if (!there) return there.error();
   }
   return std::move(reply->body);
 }
 
-std::optional<Result<void>> AioMachine::write(const std::string& path, std::string_view bytes) const {
+std::optional<Result<void>> AioMachine::write(const std::string& path, std::string_view bytes, int cancel_fd) const {
   if (!is_text(path)) return std::nullopt;
   const auto deadline = Clock::now() + patience_;
   for (std::size_t at = 0; at == 0 || at < bytes.size(); at += kOnePiece) {
     const std::string_view piece = bytes.substr(at, kOnePiece);
-    const auto written =
-        post("/v1/file/write", {{"file", path}, {"content", to_base64(piece)}, {"encoding", "base64"}, {"append", at > 0}},
-             {.what = format("cannot write {}", belljar::quoted(path)), .deadline = deadline, .once = true});
+    const auto written = post(
+        "/v1/file/write", {{"file", path}, {"content", to_base64(piece)}, {"encoding", "base64"}, {"append", at > 0}},
+        {.what = format("cannot write {}", belljar::quoted(path)), .deadline = deadline, .cancel_fd = cancel_fd, .once = true});
     if (!written) return written.error();
     const Json& count = member(*written, "bytes_written");
     if (count.is_number_integer() && count.get<std::int64_t>() != static_cast<std::int64_t>(piece.size()))

@@ -26,9 +26,9 @@ class AioMachine final : public shell::Machine {
 
   const std::string& id() const noexcept override { return id_; }
   Result<shell::Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
-  Result<void> health() const override;
-  std::optional<Result<std::string>> read(const std::string& path) const override;
-  std::optional<Result<void>> write(const std::string& path, std::string_view bytes) const override;
+  Result<void> health(int cancel_fd = -1) const override;
+  std::optional<Result<std::string>> read(const std::string& path, int cancel_fd) const override;
+  std::optional<Result<void>> write(const std::string& path, std::string_view bytes, int cancel_fd) const override;
   Limits limits() const noexcept override;
 
  private:
@@ -40,7 +40,7 @@ class AioMachine final : public shell::Machine {
   void kill(const std::string& session) const;
   std::string take_session() const;
   void keep_session(const std::string& session) const;
-  Result<void> check_there(const std::string& path, http::Clock::time_point deadline) const;
+  Result<void> check_there(const std::string& path, http::Clock::time_point deadline, int cancel_fd) const;
 
   http::Client http_;
   std::string endpoint_, instance_, id_;

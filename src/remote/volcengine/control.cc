@@ -71,7 +71,8 @@ Result<Json> Control::call(const char* action, const Json& body, const std::stri
                                   .body = call.body,
                                   .only_once = times == Times::kOnce,
                                   .deadline = deadline,
-                                  .most_reply = kMostAnswer});
+                                  .most_reply = kMostAnswer},
+                                 times == Times::kOnce ? -1 : cancel.fd());  // what was made is in the answer
     if (!reply)
       return Error(code_unheard(reply.error()), what)
           .reason("Volcengine gave no answer: " + reply.error().reason())
@@ -84,10 +85,11 @@ Result<Json> Control::call(const char* action, const Json& body, const std::stri
   }
 }
 
-Result<Json> Control::call_on(const char* action, const std::string& id, Json more, const char* doing) const {
+Result<Json> Control::call_on(const char* action, const std::string& id, Json more, const char* doing,
+                              const CancelToken& cancel) const {
   more["FunctionId"] = address_.function_id;
   more["SandboxId"] = id;
-  return call(action, more, format("cannot {} the sandbox {}", doing, belljar::quoted(id)));
+  return call(action, more, format("cannot {} the sandbox {}", doing, belljar::quoted(id)), Times::kMany, cancel);
 }
 
 // --- made and found
@@ -166,15 +168,15 @@ Result<std::string> Control::find_endpoint() const {
 
 // --- their life
 
-Result<bool> Control::kill(const std::string& id) const {
-  const auto killed = call_on("KillSandbox", id, Json::object(), "end");
+Result<bool> Control::kill(const std::string& id, const CancelToken& cancel) const {
+  const auto killed = call_on("KillSandbox", id, Json::object(), "end", cancel);
   if (killed) return true;
   if (killed.error().code() == Code::kNotFound) return false;
   return killed.error();
 }
 
-Result<void> Control::pause(const std::string& id) const {
-  return call_on("PauseSandbox", id, Json::object(), "pause").map([](const Json&) {});
+Result<void> Control::pause(const std::string& id, const CancelToken& cancel) const {
+  return call_on("PauseSandbox", id, Json::object(), "pause", cancel).map([](const Json&) {});
 }
 
 Result<void> Control::resume(const std::string& id, Milliseconds lifetime) const {

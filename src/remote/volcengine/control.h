@@ -42,8 +42,9 @@ class Control {
   // the patience, and so is what failed over there, but for create. kCanceled, while it waits between tries.
   Result<std::string> create(const Wanted& wanted) const;  // its id
   Result<Description> describe(const std::string& id) const;
-  Result<bool> kill(const std::string& id) const;  // false: there is none
-  Result<void> pause(const std::string& id) const;
+  // The next two: `cancel` ends the wait for the answer, too.
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const;  // false: there is none
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const;
   Result<void> resume(const std::string& id, std::chrono::milliseconds lifetime) const;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const;
   // Where the sandboxes of the application answer.
@@ -56,7 +57,8 @@ class Control {
   enum class Times { kMany, kOnce };
   Result<nlohmann::json> call(const char* action, const nlohmann::json& body, const std::string& what, Times times = Times::kMany,
                               const CancelToken& cancel = {}) const;
-  Result<nlohmann::json> call_on(const char* action, const std::string& id, nlohmann::json more, const char* doing) const;
+  Result<nlohmann::json> call_on(const char* action, const std::string& id, nlohmann::json more, const char* doing,
+                                 const CancelToken& cancel = {}) const;
   Error lost(const std::string& session, const Error& why) const;
 
   http::Client http_;

@@ -202,8 +202,8 @@ Result<MachinePtr> AioService::create(const Policy& /*policy*/, const CancelToke
 }
 
 Result<MachinePtr> AioService::connect(const std::string& /*id*/, const CancelToken& cancel) const { return create({}, cancel); }
-Result<bool> AioService::kill(const std::string& /*id*/) const { return not_ours("end"); }
-Result<void> AioService::pause(const std::string& /*id*/) const { return not_ours("pause"); }
+Result<bool> AioService::kill(const std::string& /*id*/, const CancelToken& /*cancel*/) const { return not_ours("end"); }
+Result<void> AioService::pause(const std::string& /*id*/, const CancelToken& /*cancel*/) const { return not_ours("pause"); }
 Result<void> AioService::set_timeout(const std::string& /*id*/, milliseconds /*lifetime*/) const {
   return not_ours("set the time of");
 }

@@ -32,8 +32,8 @@ class VefaasService final : public shell::Service {
   shell::Holds holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
-  Result<bool> kill(const std::string& id) const override { return control_.kill(id); }
-  Result<void> pause(const std::string& id) const override { return control_.pause(id); }
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override { return control_.kill(id, cancel); }
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const override { return control_.pause(id, cancel); }
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
  private:
@@ -62,8 +62,8 @@ class AioService final : public shell::Service {
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
-  Result<bool> kill(const std::string& id) const override;
-  Result<void> pause(const std::string& id) const override;
+  Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;
+  Result<void> pause(const std::string& id, const CancelToken& cancel = {}) const override;
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override;
 
  private:

@@ -55,8 +55,12 @@ class Late final : public remote::shell::Service {
   Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override {
     return BELLJAR_TRY(make())->connect(id, cancel);
   }
-  Result<bool> kill(const std::string& id) const override { return BELLJAR_TRY(make())->kill(id); }
-  Result<void> pause(const std::string& id) const override { return BELLJAR_TRY(make())->pause(id); }
+  Result<bool> kill(const std::string& id, const CancelToken& cancel) const override {
+    return BELLJAR_TRY(make())->kill(id, cancel);
+  }
+  Result<void> pause(const std::string& id, const CancelToken& cancel) const override {
+    return BELLJAR_TRY(make())->pause(id, cancel);
+  }
   Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override {
     return BELLJAR_TRY(make())->set_timeout(id, lifetime);
   }
