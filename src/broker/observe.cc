@@ -10,12 +10,14 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "base/format.h"
 #include "broker/as_caller.h"
 #include "broker/observation.h"
 #include "broker/path_view.h"
 #include "kernel/sys.h"
+#include "policy/defaults.h"
 
 namespace belljar::broker {
 namespace {
@@ -106,9 +108,11 @@ Reached look_up(Caller& caller, const std::string& path) {
   const auto view = PathView::create(caller, path);
   if (!view) return {};
   const auto file = view->open();
-  struct stat status{};
+  struct stat status {};
   if (!file || ::fstat(file->get(), &status) != 0) return {};
-  return {link_of(file->get()), S_ISDIR(status.st_mode)};
+  std::string where = link_of(file->get());
+  if (where == policy::kHiddenPlace) return {};  // a hidden name: it is meant, not where its mask leads
+  return {std::move(where), S_ISDIR(status.st_mode)};
 }
 
 // `path` without its last component, and that.
