@@ -35,6 +35,7 @@ class SandboxDecorator : public Sandbox {
   std::string_view backend() const noexcept override { return inner_->backend(); }
   const std::string& id() const noexcept override { return inner_->id(); }
   const std::string& workspace() const noexcept override { return inner_->workspace(); }
+  std::vector<std::string> roots() const override { return inner_->roots(); }
   EnforcementReport enforcement() const override { return inner_->enforcement(); }
   Result<void> start() override { return inner_->start(); }
   Result<void> stop(const CallOptions& options) override { return inner_->stop(options); }

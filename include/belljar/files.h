@@ -1,9 +1,10 @@
 // What the file calls of a Sandbox take and give. Values.
 //
-// Paths are relative to the workspace, or absolute and below it, under its canonical name or the one it was given. They are
-// resolved by the kernel beneath the workspace (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what
-// would is refused with kInvalidArgument and "path escapes workspace: ...". Names and contents are bytes: nothing is decoded,
-// nothing is translated.
+// Paths are relative to the workspace, or absolute and below it, under its canonical name or the one it was given; or absolute and
+// at or below a further place that the policy opens by name (Sandbox::roots), which links and ".." may lead into as well. They are
+// resolved by the kernel beneath these (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what would is
+// refused with kInvalidArgument and "path escapes workspace: ...". What is writable, only readable or hidden there is what it is
+// for commands. Names and contents are bytes: nothing is decoded, nothing is translated.
 //
 // A call that is cancelled, or whose deadline has passed, does nothing. One that is under way ends with kCanceled or
 // kDeadlineExceeded:
@@ -32,7 +33,7 @@ namespace belljar {
 enum class FileType { kFile, kDirectory, kSymlink, kOther };
 
 struct FileInfo {
-  std::string path;  // list: the name; stat: as it was asked for; glob: relative to the workspace
+  std::string path;  // list: the name; stat: as it was asked for; glob: relative to the workspace, or as absolute as the pattern
   FileType type = FileType::kFile;
   std::uint64_t size = 0;
   unsigned mode = 0;  // permission bits
@@ -77,11 +78,11 @@ struct RemoveOptions {
   CallOptions call;
 };
 
-// A pattern is relative to the workspace, or absolute and below it: `*` and `?` stay within a name, `**` spans directories, [a-z]
-// and
-// [!a-z] are classes. `..`, backslashes, braces, [^...] and [[:...:]] are refused.
+// A pattern is relative to the workspace, or absolute and below it or a further root: `*` and `?` stay within a name, `**` spans
+// directories, [a-z] and [!a-z] are classes. `..`, backslashes, braces, [^...] and [[:...:]] are refused.
 //
-// glob and grep walk the tree below the workspace without following links, and look neither at devices nor at FIFOs.
+// glob and grep walk the tree below the workspace, or of that root, without following links, and look neither at devices nor at
+// FIFOs.
 struct WalkOptions {
   std::size_t max_results = 10'000;
   std::chrono::milliseconds timeout{30'000};  // what was found until then is returned, with `complete` false
@@ -101,7 +102,7 @@ struct GrepOptions {
 };
 
 struct GrepMatch {
-  std::string path;        // relative to the workspace
+  std::string path;        // relative to the workspace, or as absolute as the pattern
   std::uint64_t line = 0;  // from 1
   std::string text;        // the line without its end, at most 1000 bytes
   bool operator==(const GrepMatch&) const = default;

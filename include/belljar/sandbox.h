@@ -102,6 +102,10 @@ class Sandbox {
   virtual std::string_view backend() const noexcept = 0;  // for people and logs; nothing should depend on it
   virtual const std::string& id() const noexcept = 0;
   virtual const std::string& workspace() const noexcept = 0;
+  // Further places that file calls take absolute paths below: what the policy makes writable or readable by name
+  // (filesystem.entries, volumes, temp_dir), by the names it gives them. None of a backend that has only its workspace (clouds,
+  // mock, a replay).
+  virtual std::vector<std::string> roots() const { return {}; }
   // What holds, and how far: see exec_result.h. Complete after start().
   virtual EnforcementReport enforcement() const = 0;
 

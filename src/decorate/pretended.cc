@@ -51,7 +51,8 @@ std::string joined(const std::string& directory, const std::string& name) {
   return directory == "." ? name : directory + "/" + name;
 }
 bool is_below(const std::string& path, const std::string& directory) {
-  return directory == "." || (path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/');
+  return (directory == "." && !path.starts_with('/')) ||
+         (path.size() > directory.size() && path.starts_with(directory) && path[directory.size()] == '/');
 }
 
 // The part below `top`, as it was written; none: it is elsewhere.
@@ -74,10 +75,26 @@ Result<std::string> Pretended::relative(const std::string& path) {
   if (path.size() > policy::kMaxPath) return too_long(path);
   if (path.empty()) return std::string(".");
   if (path[0] != '/') return path;
-  if (auto rest = below(path, inner_.workspace())) return *std::move(rest);
+  if (auto rest = inside(path)) return *std::move(rest);
   if (other_name_.empty()) other_name_ = BELLJAR_TRY(find_other_name(path));
   if (auto rest = below(path, other_name_)) return *std::move(rest);
   return escapes(path);
+}
+
+// The same of a path under a known name; absolute in a root.
+std::optional<std::string> Pretended::inside(const std::string& path) const {
+  if (auto rest = below(path, inner_.workspace())) return rest;
+  for (const std::string& root : inner_.roots()) {
+    if (const auto rest = below(path, root)) return *rest == "." ? root : root + "/" + *rest;
+  }
+  return {};
+}
+
+// The root that a path of relative() lies in; "." for the workspace.
+std::string Pretended::top_of(const std::string& rest) const {
+  const std::vector<std::string> roots = rest.starts_with('/') ? inner_.roots() : std::vector<std::string>();
+  const auto found = std::ranges::find_if(roots, [&](const std::string& root) { return policy::is_within(rest, root); });
+  return found == roots.end() ? "." : *found;
 }
 
 // Whoever made the inner sandbox may have named its workspace through a link, and it takes paths under that name. Above that name
@@ -94,7 +111,7 @@ Result<std::string> Pretended::find_other_name(const std::string& path) {
 }
 
 Result<std::string> Pretended::walk(const std::string& asked, const std::string& rest, bool follow) {
-  std::string at = ".";
+  std::string top, at;  // "." or a root; where in it
   std::deque<std::string> todo;
   const auto prepend = [&](std::string_view path) {
     std::vector<std::string> parts;
@@ -105,7 +122,11 @@ Result<std::string> Pretended::walk(const std::string& asked, const std::string&
     }
     todo.insert(todo.begin(), parts.begin(), parts.end());
   };
-  prepend(rest);
+  const auto enter = [&](const std::string& path) {
+    top = at = top_of(path);
+    prepend(std::string_view(path).substr(top == "." ? 0 : top.size()));
+  };
+  enter(rest);
   int links = 0;
   while (!todo.empty()) {
     const std::string part = todo.front();
@@ -114,7 +135,7 @@ Result<std::string> Pretended::walk(const std::string& asked, const std::string&
     // Behind a slash is a directory, or nothing.
     const FileInfo here = at == "." ? FileInfo{.type = FileType::kDirectory} : BELLJAR_TRY(look(at));
     if (here.type != FileType::kDirectory) return wrong_type("use", asked);
-    if (part == ".." && at == ".") return escapes(asked);
+    if (part == ".." && at == top) return escapes(asked);
     if (part == "..") at = parent_of(at);
     if (part.empty() || part == "." || part == "..") continue;
     const std::string next = joined(at, part);
@@ -128,10 +149,9 @@ Result<std::string> Pretended::walk(const std::string& asked, const std::string&
       prepend(info->target);
       continue;
     }
-    const auto inside = below(info->target, inner_.workspace());
-    if (!inside) return escapes(asked);
-    at = ".";
-    prepend(*inside);
+    const auto led = inside(info->target);
+    if (!led) return escapes(asked);
+    enter(*led);
   }
   return at;
 }
@@ -147,9 +167,9 @@ Result<std::string> Pretended::find_site(const std::string& asked, std::string r
   const std::size_t slash = rest.rfind('/');
   const std::string name = slash == std::string::npos ? rest : rest.substr(slash + 1);
   if (name == "..") BELLJAR_TRY(walk(asked, rest, true));  // out of the workspace, or nowhere
-  if (name == "." || name == "..")
+  if (name == "." || name == ".." || (rest.starts_with('/') && top_of(rest) == rest))
     return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(asked)))
-        .reason("it is a directory on the way, or the workspace itself")
+        .reason("it is a directory on the way, or the whole of a place such as the workspace itself")
         .next("name what is in it");
   if (name.size() > NAME_MAX) return too_long(asked);
   return joined(slash == std::string::npos ? "." : BELLJAR_TRY(walk(asked, rest.substr(0, slash + 1), true)), name);
@@ -165,9 +185,9 @@ Result<std::string> Pretended::find_target(const std::string& asked, std::string
       rest = joined(parent_of(path), info->target);
       continue;
     }
-    const auto inside = below(info->target, inner_.workspace());
-    if (!inside) return escapes(asked);
-    rest = *inside;
+    const auto led = inside(info->target);
+    if (!led) return escapes(asked);
+    rest = *led;
   }
   return Error(Code::kInvalidArgument, format("too many links in {}", quoted(asked)));
 }
@@ -238,10 +258,17 @@ Result<std::vector<FileInfo>> Pretended::list(const std::string& path) {
 std::vector<std::string> Pretended::written(const std::string& pattern) {
   // Learns the name under which the workspace was asked for, if it has to.
   if (pattern.starts_with('/')) (void)relative(pattern.substr(0, pattern.find_first_of("*?[")));
-  const auto wanted = policy::glob_below(pattern, inner_.workspace(), other_name_);
+  std::string top = ".";
+  auto wanted = policy::glob_below(pattern, inner_.workspace(), other_name_);
+  for (const std::string& root : inner_.roots()) {
+    if (wanted) break;
+    wanted = policy::glob_below(pattern, root);
+    if (wanted) top = root;
+  }
   std::vector<std::string> names;
   for (const auto& [name, node] : nodes_) {
-    if (wanted && node.kind != Node::Kind::kGone && policy::glob_match(*wanted, name)) names.push_back(name);
+    if (!wanted || node.kind == Node::Kind::kGone || top_of(name) != top) continue;
+    if (policy::glob_match(*wanted, std::string_view(name).substr(top == "." ? 0 : top.size() + 1))) names.push_back(name);
   }
   return names;
 }
@@ -257,7 +284,7 @@ Result<void> Pretended::may_change(std::string_view doing, const std::string& pa
 
 // Each directory on the way that is not there.
 Result<void> Pretended::make_parents(const std::string& asked, const std::string& rest, unsigned mode, Undo& undo) {
-  for (std::size_t end = 0; end != std::string::npos;) {
+  for (std::size_t end = top_of(rest).size() - 1; end != std::string::npos;) {
     end = rest.find('/', end + 1);
     const std::string prefix = rest.substr(0, end);
     const std::string there = BELLJAR_TRY(walk(asked, prefix, true));

@@ -1,5 +1,5 @@
 // The files of a dry run: what was written, made and taken away, over what the inner sandbox shows. Paths mean what they mean
-// inside, links included; a link that is absolute leads out there, and so it does here.
+// inside, links included.
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,8 @@
 
 namespace belljar::decorate {
 
-// One thread at a time. A resolved path is relative to the workspace, through no link, and "." is the workspace.
+// One thread at a time. A resolved path is relative to the workspace, through no link, and "." is the workspace; or it is absolute
+// and in one of Sandbox::roots().
 class Pretended {
  public:
   explicit Pretended(Sandbox& inner) : inner_(inner) {}
@@ -57,6 +58,8 @@ class Pretended {
 
   ReadOptions in_time(ReadOptions options) const;
   Result<std::string> relative(const std::string& path);
+  std::optional<std::string> inside(const std::string& path) const;
+  std::string top_of(const std::string& rest) const;
   Result<std::string> find_other_name(const std::string& path);
   Result<std::string> walk(const std::string& asked, const std::string& rest, bool follow);
   Result<std::string> find_site(const std::string& asked, std::string rest);

@@ -93,6 +93,13 @@ void make_normal(Filesystem& filesystem) {
   }
 }
 
+// As for commands (RuleKind): a secret of the default list is none to who opens the very same path.
+bool yields(const FsEntry& entry, const std::vector<FsEntry>& own) {
+  return entry.kind == RuleKind::kDefaultSecret && std::ranges::any_of(own, [&](const FsEntry& other) {
+           return !other.glob && other.path == entry.path && other.kind == RuleKind::kGiven;
+         });
+}
+
 // A policy that was written in code has only its own rules. One that was merged holds a rule for "/" and is complete.
 void complete(Policy& policy, Policy base) {
   std::vector<FsEntry>& entries = policy.filesystem.entries;
@@ -121,7 +128,10 @@ Result<Embedded> embed(const Policy& policy, const std::string& workspace, const
     policy::Effective base = BELLJAR_TRY(base_of(policy, context));
     Filesystem rules = std::move(base.complete);
     const std::vector<FsEntry>& own = embedded.policy.filesystem.entries;
+    std::erase_if(rules.entries, [&](const FsEntry& entry) { return yields(entry, own); });
     rules.entries.insert(rules.entries.end(), own.begin(), own.end());
+    for (const Volume& volume : embedded.policy.filesystem.volumes)
+      rules.entries.push_back({volume.target, false, volume.readonly ? Access::kRead : Access::kWrite, volume.origin});
     rules.entries.shrink_to_fit();  // kept as long as the sandbox, by each of thousands
     embedded.rules = std::make_shared<const Filesystem>(std::move(rules));
     complete(embedded.policy, std::move(base.policy));

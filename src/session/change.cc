@@ -30,9 +30,9 @@ using broker::Act;
 using broker::Answer;
 
 constexpr unsigned kPermissionBits = 0777;
-constexpr int kMostLinks = 40;               // as the kernel, path_resolution(7)
+constexpr int kMostTargets = 40;  // links in a row, as the kernel, path_resolution(7)
+constexpr int kTries = 64;        // against a command that changes the name faster than we look at it
 constexpr std::size_t kOneWrite = 8U << 20;  // between two looks whether the call is over
-constexpr int kTries = 64;                   // against a command that changes the name faster than we look at it
 
 Result<void> check_mode(std::optional<unsigned> mode) {
   if (mode && (*mode & ~kPermissionBits) != 0)
@@ -79,20 +79,26 @@ Result<Site> Files::find_site(const std::string& path) const {
   const std::size_t slash = rest.rfind('/');
   Site site;
   site.name = slash == std::string::npos ? rest : rest.substr(slash + 1);
-  const std::string up = slash == std::string::npos ? "." : rest.substr(0, slash);
+  const std::string up = slash == std::string::npos ? "." : slash == 0 ? "/" : rest.substr(0, slash);
+  const Root* const root = rest.starts_with('/') ? root_of(rest) : nullptr;
+  site.whole = root != nullptr && root->canonical == rest;
   if (site.name == "..") {  // "a/.." may be the workspace or outside of it: let the kernel say which
     BELLJAR_TRY(open_beneath(path, rest, O_PATH));
     site.name = ".";
   }
-  if (site.name == ".")
+  if (site.name == "." || (site.whole && root->directory))
     return Error(Code::kInvalidArgument, format("cannot use {} here", quoted(path)))
-        .reason("it is a directory on the way, or the workspace itself")
+        .reason("it is a directory on the way, or the whole of a place such as the workspace itself")
         .next("name what is in it");
   std::string directory = canonical_;
   if (up == ".") {
     site.parent = Parent::lent(workspace_.get());
   } else {
-    site.parent = BELLJAR_TRY(open_beneath(path, up, O_PATH | O_DIRECTORY));
+    // What a single file lies in is on the way to it, and no further.
+    site.parent = site.whole ? UniqueFd(open_at(options_.root.get(), up, O_PATH | O_DIRECTORY, 0,
+                                                RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS))
+                             : BELLJAR_TRY(open_beneath(path, up, O_PATH | O_DIRECTORY));
+    if (!site.parent.valid()) return file_error(errno, "open", path, "openat2");
     directory = canonical_of(site.parent.get());
   }
   if (!directory.starts_with('/'))
@@ -103,30 +109,30 @@ Result<Site> Files::find_site(const std::string& path) const {
 
 Result<Site> Files::find_target(const std::string& path, std::optional<FileInfo>& info) const {
   std::string at = path;
-  for (int links = 0; links <= kMostLinks; ++links) {
+  for (int links = 0; links <= kMostTargets; ++links) {
     Site site = BELLJAR_TRY(find_site(at));
     info = describe(site.parent.get(), site.name);
     if (!info || info->type != FileType::kSymlink) return site;
-    if (info->target.starts_with('/')) {
-      if (!relative(info->target)) return file_error(EXDEV, "open", path, "");
-      at = info->target;
-      continue;
-    }
-    const std::size_t slash =
-        at.find_last_not_of('/') == std::string::npos ? std::string::npos : at.rfind('/', at.find_last_not_of('/'));
-    at = slash == std::string::npos ? info->target : at.substr(0, slash + 1) + info->target;
+    const std::string& target = info->target;
+    const Led led = lead(target.starts_with('/') ? target : site.full.substr(0, site.full.rfind('/') + 1) + target, Last::kLeave);
+    if (!is_inside(led.path)) return file_error(EXDEV, "open", path, "");
+    if (led.failed != 0) return file_error(led.failed, "open", path, "openat2");
+    at = led.path;
   }
   return file_error(ELOOP, "open", path, "openat2");
 }
 
 Result<void> Files::make_parents(const std::string& path, const std::string& rest, std::optional<unsigned> mode) const {
-  for (std::size_t end = 0; end != std::string::npos;) {
+  const Root* const root = rest.starts_with('/') ? root_of(rest) : nullptr;
+  for (std::size_t end = root == nullptr ? 0 : root->canonical.size() - 1; end != std::string::npos;) {
     end = rest.find('/', end + 1);
     const std::string prefix = rest.substr(0, end);
     if (const int fd = open_within(prefix, O_PATH | O_DIRECTORY); fd >= 0) {
       ::close(fd);
       continue;
     }
+    // On the way from one place into another; were it the end, the next step would say so.
+    if (errno == EXDEV && end != std::string::npos && prefix.ends_with("..")) continue;
     if (errno != ENOENT) return file_error(errno, "make directory", path, "openat2");
     const Site site = BELLJAR_TRY(find_site(prefix));
     BELLJAR_TRY(judge_.may_do(Act::kMkdir, path, site, true));
@@ -148,7 +154,9 @@ Result<void> Files::write(const std::string& path, std::string_view bytes, const
   const std::string rest = BELLJAR_TRY(relative(path));
   if (rest.ends_with('/')) return file_error(EISDIR, "write", path, "open");
   const std::size_t slash = rest.rfind('/');
-  if (slash == std::string::npos || options.parents != Parents::kCreate) return write_there(path, bytes, options);
+  const Root* const root = rest.starts_with('/') ? root_of(rest) : nullptr;
+  const bool whole = root != nullptr && root->canonical == rest;  // what it lies in is none of ours
+  if (slash == std::string::npos || options.parents != Parents::kCreate || whole) return write_there(path, bytes, options);
   const std::vector<std::string> missing = missing_parents(rest);
   auto done = make_parents(path, rest.substr(0, slash), {});
   if (done) done = write_there(path, bytes, options);

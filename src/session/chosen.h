@@ -25,6 +25,7 @@ class ChosenSandbox final : public Sandbox {
   std::string_view backend() const noexcept override { return use().backend(); }
   const std::string& id() const noexcept override { return use().id(); }
   const std::string& workspace() const noexcept override { return use().workspace(); }
+  std::vector<std::string> roots() const override { return use().roots(); }
   EnforcementReport enforcement() const override { return use().enforcement(); }
   Result<void> start() override;
   Result<void> stop(const CallOptions& options) override;

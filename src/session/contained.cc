@@ -186,6 +186,7 @@ Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
   options.root = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   options.workspace = embedded_.place.workspace;
   options.named = embedded_.named;
+  options.roots = roots();
   if (::geteuid() == 0) {
     options.uid = planned.uid;
     options.gid = planned.gid;
@@ -405,7 +406,7 @@ Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& com
     return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd)))
         .next("name a directory inside of the workspace");
   const std::string cwd = BELLJAR_TRY(alive->files.find_cwd(*named));
-  request.cwd = shown_at_ + cwd.substr(std::min(host.size(), cwd.size()));
+  request.cwd = policy::is_within(cwd, host) ? shown_at_ + cwd.substr(host.size()) : cwd;
   request.command = command;
   request.limits = embedded_.policy.limits;
   request.origins = embedded_.origins;
@@ -461,11 +462,21 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
 
 // --- files
 
+std::vector<std::string> ContainedSandbox::roots() const {
+  Filesystem same = embedded_.policy.filesystem;
+  std::erase_if(same.volumes, [](const Volume& volume) { return volume.source != volume.target; });
+  same.temp_dir.reset();
+  std::vector<std::string> roots = roots_of(same);
+  std::erase_if(roots, [](const std::string& root) { return ::access(root.c_str(), F_OK) != 0; });
+  return roots;
+}
+
 Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
   const std::string& host = embedded_.place.workspace;
   if (shown_at_ == host || !path.starts_with('/')) return path;
   const std::string full = policy::is_within(path, shown_at_) ? path : policy::normal(path);
   if (policy::is_within(full, shown_at_)) return host + full.substr(shown_at_.size());
+  if (std::ranges::any_of(roots(), [&](const std::string& root) { return policy::is_within(full, root); })) return full;
   return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
       .next("name a path inside of the workspace");
 }

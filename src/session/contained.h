@@ -40,6 +40,8 @@ class ContainedSandbox final : public Sandbox {
   std::string_view backend() const noexcept override { return "container"; }
   const std::string& id() const noexcept override { return id_; }
   const std::string& workspace() const noexcept override { return shown_at_; }
+  // Our calls look on the host: not what is there under another name, or the container's own.
+  std::vector<std::string> roots() const override;
   EnforcementReport enforcement() const override;
   Result<void> start() override;
   Result<void> stop(const CallOptions& options) override;

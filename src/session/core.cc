@@ -141,6 +141,7 @@ Result<void> Core::launch(const CancelToken& cancel) {
   files_ = BELLJAR_TRY(Files::open({.root = sandbox_.take_root(),
                                     .workspace = options_.workspace,
                                     .named = options_.named,
+                                    .roots = options_.roots,
                                     .uid = identity.first,
                                     .gid = identity.second,
                                     .rules = {.plain = options_.rules,

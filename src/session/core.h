@@ -52,6 +52,7 @@ struct CoreOptions {
   Policy policy;  // complete
   std::string workspace;
   std::string named;                        // FilesOptions::named
+  std::vector<std::string> roots;           // FilesOptions::roots
   std::string growing;                      // the directory of the host that limits.disk is about
   std::shared_ptr<const Filesystem> rules;  // for the file calls; null: the mode has none
   std::optional<std::chrono::milliseconds> idle_timeout;

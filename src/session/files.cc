@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <utility>
 
@@ -29,6 +30,7 @@ namespace {
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 constexpr std::uint64_t kOneRead = 8ULL << 20;  // between two looks whether the call is over
 constexpr std::size_t kMostEntries = 1'000'000;
+constexpr int kMostLinks = 40;  // as the kernel, path_resolution(7)
 
 }  // namespace
 
@@ -67,7 +69,7 @@ Error file_error(int errnum, std::string_view doing, const std::string& path, st
   switch (errnum) {
     case EXDEV:
       return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))
-          .next("name a path inside of the workspace; links that lead out or are absolute are not followed");
+          .next("name a path inside of the workspace, or one that the policy opens by name; links that lead out are not followed");
     case ELOOP:
     case EINVAL:
     case ENAMETOOLONG:
@@ -127,16 +129,62 @@ std::optional<FileInfo> describe(int directory, const std::string& name) {
   return info;
 }
 
+// Calls are judged by where they come out; a rule may name a link to it.
+void Files::add_canonical(const std::vector<Root>& roots, std::shared_ptr<const Filesystem>& rules) {
+  if (rules == nullptr || std::ranges::all_of(roots, [](const Root& root) { return root.named == root.canonical; })) return;
+  Filesystem more = *rules;
+  for (const Root& root : roots) {
+    const FsEntry* const rule = find_rule(*rules, root.named);
+    if (root.named == root.canonical || rule == nullptr || rule->path != root.named) continue;
+    FsEntry same = *rule;
+    same.path = root.canonical;
+    more.entries.push_back(std::move(same));
+  }
+  rules = std::make_shared<const Filesystem>(std::move(more));
+}
+
 Result<Files> Files::open(FilesOptions options) {
   const ActAs identity(options.uid, options.gid);
   const std::string inside = options.workspace == "/" ? "." : options.workspace.substr(1);
   const int fd = open_at(options.root.get(), inside, O_PATH | O_DIRECTORY, 0, RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS);
   if (fd < 0) return file_error(errno, "open the workspace", options.workspace, "openat2");
-  return Files(std::move(options), UniqueFd(fd));
+  UniqueFd workspace(fd);
+  std::vector<Root> roots;
+  for (const std::string& named : options.roots) {
+    const UniqueFd there(open_at(options.root.get(), named.substr(1), O_PATH, 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
+    std::string canonical = there.valid() ? canonical_of(there.get()) : named;
+    if (!canonical.starts_with('/') || canonical == "/" || policy::is_within(canonical, options.workspace)) continue;
+    struct stat status{};
+    const bool directory = there.valid() && ::fstat(there.get(), &status) == 0 && S_ISDIR(status.st_mode);
+    roots.push_back({named, std::move(canonical), directory});
+  }
+  add_canonical(roots, options.rules.plain);
+  return Files(std::move(options), std::move(workspace), std::move(roots));
+}
+
+std::vector<std::string> roots_of(const Filesystem& filesystem) {
+  std::vector<std::string> roots;
+  for (const FsEntry& entry : filesystem.entries) {
+    const bool opens = !entry.glob && entry.access != Access::kNone && entry.path != "/";
+    if (opens && entry.kind != RuleKind::kNarrowing && entry.origin.layer != "built-in") roots.push_back(entry.path);
+  }
+  for (const Volume& volume : filesystem.volumes) roots.push_back(volume.target);
+  if (filesystem.temp_dir) roots.push_back(*filesystem.temp_dir);
+  return roots;
+}
+
+const Files::Root* Files::root_of(std::string_view path) const {
+  const auto holds = [&](const Root& root) { return policy::is_within(path, root.canonical); };
+  const auto found = std::ranges::find_if(roots_, holds);
+  return found == roots_.end() ? nullptr : &*found;
+}
+
+bool Files::is_inside(std::string_view path) const {
+  return policy::is_within(path, options_.workspace) || root_of(path) != nullptr;
 }
 
 // The part below the workspace; "." for the workspace itself. What an absolute path with ".." means is decided as text, before the
-// kernel decides what the rest leads to: either way nothing is opened but beneath the workspace.
+// kernel decides what the rest leads to: either way nothing is opened but beneath the workspace or a root.
 Result<std::string> Files::relative(const std::string& path) const {
   if (path.find('\0') != std::string::npos)
     return Error(Code::kInvalidArgument, format("cannot use path {}", quoted(path))).reason("it holds a NUL byte");
@@ -151,24 +199,72 @@ Result<std::string> Files::relative(const std::string& path) const {
     rest.erase(0, rest.find_first_not_of('/'));
     return rest.empty() ? "." : rest;
   }
+  for (const Root& root : roots_) {
+    for (const std::string* name : {&root.canonical, &root.named}) {
+      const std::string full = policy::is_within(path, *name) ? path : policy::normal(path);
+      if (policy::is_within(full, *name)) return root.canonical + full.substr(name->size());
+    }
+  }
   return file_error(EXDEV, "open", path, "");
 }
 
-// An absolute link is followed from "/" as a command would, to look at where it comes out (O_PATH touches nothing); what is then
-// opened is that path, in which no link is left.
+// Link by link from "/", as a command would go; O_PATH touches nothing. Only text comes of it: what is opened by it afterwards is
+// opened without following a link, so what is changed meanwhile leads nowhere else.
+Files::Led Files::lead(const std::string& path, Last last) const {
+  std::deque<std::string> todo;
+  const auto prepend = [&todo](std::string_view text) {
+    std::vector<std::string> parts;
+    for (std::size_t from = 0; from < text.size();) {
+      const std::size_t end = std::min(text.find('/', from), text.size());
+      parts.emplace_back(text.substr(from, end - from));
+      from = end + 1;
+    }
+    todo.insert(todo.begin(), parts.begin(), parts.end());
+  };
+  prepend(path);
+  Led led;
+  int links = 0, missing = 0;  // why no directory stands at led.path
+  while (!todo.empty()) {
+    const std::string part = std::move(todo.front());
+    todo.pop_front();
+    if (part.empty() || part == ".") continue;
+    if (missing != 0 && led.failed == 0 && part == "..") led.failed = missing;
+    if (part == "..") {
+      led.path.erase(led.path.empty() ? 0 : led.path.rfind('/'));
+      continue;
+    }
+    const std::string next = led.path + "/" + part;
+    const UniqueFd fd(open_at(options_.root.get(), next.substr(1), O_PATH | O_NOFOLLOW, 0,
+                              RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS));
+    const auto info = fd.valid() ? describe(fd.get(), "") : std::nullopt;
+    if (!info || info->type != FileType::kSymlink || (todo.empty() && last == Last::kLeave)) {
+      missing = !info ? ENOENT : info->type != FileType::kDirectory ? ENOTDIR : 0;
+      led.path = next;
+      continue;
+    }
+    if (++links > kMostLinks) return {.path = path, .failed = ELOOP};
+    if (info->target.starts_with('/')) led.path.clear();
+    prepend(info->target);
+  }
+  if (led.path.empty()) led.path = "/";
+  return led;
+}
+
 int Files::open_within(const std::string& relative, int flags, unsigned mode) const {
-  const int fd = open_at(workspace_.get(), relative, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS);
-  const bool climbs = ("/" + relative + "/").find("/../") != std::string::npos;
-  if (fd >= 0 || errno != EXDEV || climbs || (flags & (O_CREAT | O_TRUNC)) != 0) return fd;
-  const std::string from_root = format("{}/{}", options_.workspace.substr(1), relative);
-  const UniqueFd there(
-      open_at(options_.root.get(), from_root, O_PATH | (flags & O_NOFOLLOW), 0, RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS));
-  const std::string canonical = there.valid() ? canonical_of(there.get()) : "";
-  if (!there.valid() || !policy::is_within(canonical, canonical_)) return errno = EXDEV, -1;
-  std::string rest = canonical.substr(canonical_ == "/" ? 0 : canonical_.size());
+  constexpr std::uint64_t kBeneath = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS;
+  if (!relative.starts_with('/')) {
+    const int fd = open_at(workspace_.get(), relative, flags, mode, kBeneath);
+    if (fd >= 0 || errno != EXDEV) return fd;
+  }
+  const Led led = lead(full_path(relative), (flags & O_NOFOLLOW) != 0 ? Last::kLeave : Last::kFollow);
+  if (!is_inside(led.path)) return errno = EXDEV, -1;
+  if (led.failed != 0) return errno = led.failed, -1;
+  if (relative.ends_with('/')) flags |= O_DIRECTORY;
+  const bool below = policy::is_within(led.path, options_.workspace);
+  std::string rest = led.path.substr(below && options_.workspace != "/" ? options_.workspace.size() : 0);
   rest.erase(0, rest.find_first_not_of('/'));
-  return open_at(workspace_.get(), rest.empty() ? "." : rest, flags, mode,
-                 RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS);
+  return open_at(below ? workspace_.get() : options_.root.get(), rest.empty() ? "." : rest, flags, mode,
+                 kBeneath | RESOLVE_NO_SYMLINKS);
 }
 
 Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode) const {
@@ -181,7 +277,7 @@ Result<UniqueFd> Files::open_beneath(const std::string& path, const std::string&
 bool Files::leads_out(int errnum, const std::string& relative) const {
   if (errnum == EXDEV) return true;
   if (errnum != ENOENT && errnum != ENOTDIR) return false;
-  return !policy::is_within(policy::normal(options_.workspace + "/" + relative), options_.workspace);
+  return !is_inside(policy::normal(full_path(relative)));
 }
 
 // Never blocks: O_NONBLOCK, and then only a regular file passes.

@@ -1,10 +1,11 @@
 // The file calls of a Sandbox, performed by the caller's own thread in the sandbox's own view: everything is relative to a
-// descriptor of the workspace as seen from inside, with the permissions of the commands inside, and judged by the policy's rules on
-// the path that the kernel says was reached (judge.h).
+// descriptor of the workspace as seen from inside, or lies in another place that the policy opens by name (a root), with the
+// permissions of the commands inside, and judged by the policy's rules on the path that the kernel says was reached (judge.h).
 #pragma once
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +21,15 @@ namespace belljar::session {
 // Where a descriptor of ours stands, as seen inside.
 std::string canonical_of(int fd);
 
+// The places beyond the workspace that the policy opens by name, by their names inside. Not what Belljar gives by itself (the rest
+// of the host to read, /tmp, caches), and not what a file in the workspace names: that may only narrow.
+std::vector<std::string> roots_of(const Filesystem& filesystem);
+
 struct FilesOptions {
-  UniqueFd root;          // "/" inside
-  std::string workspace;  // absolute and canonical inside
-  std::string named;      // another name of it, absolute: as text, a prefix of paths; empty: it has none
+  UniqueFd root;                   // "/" inside
+  std::string workspace;           // absolute and canonical inside
+  std::string named;               // another name of it, absolute: as text, a prefix of paths; empty: it has none
+  std::vector<std::string> roots;  // further places that calls reach, absolute inside
   uid_t uid = static_cast<uid_t>(-1);
   gid_t gid = static_cast<gid_t>(-1);  // whom to act as, when we are root; -1: ourselves
   Rules rules;
@@ -66,16 +72,35 @@ class Files {
   Result<UniqueFd> open_terminal() const;
 
  private:
-  Files(FilesOptions options, UniqueFd workspace)
+  // A directory, or a file (then nothing lies below it), or what is not there yet.
+  struct Root {
+    std::string named, canonical;
+    bool directory;
+  };
+  // Where a path leads inside, as text without a link: what is missing counts as what it is written as. `failed`: no command gets
+  // there (a ".." behind what is missing or is no directory, too many links).
+  struct Led {
+    std::string path;
+    int failed = 0;
+  };
+  enum class Last { kFollow, kLeave };  // a link at the end
+
+  Files(FilesOptions options, UniqueFd workspace, std::vector<Root> roots)
       : options_(std::move(options)),
         judge_(options_.rules),
         workspace_(std::move(workspace)),
+        roots_(std::move(roots)),
         canonical_(canonical_of(workspace_.get())) {}
+  // Below the workspace; or absolute, in a root.
   Result<std::string> relative(const std::string& path) const;
-  // As open_at() beneath the workspace, and through links that lead out of it and back. -1 and errno.
+  const Root* root_of(std::string_view path) const;
+  static void add_canonical(const std::vector<Root>& roots, std::shared_ptr<const Filesystem>& rules);
+  bool is_inside(std::string_view path) const;
+  Led lead(const std::string& path, Last last) const;
+  // As open_at() beneath the workspace or a root, and through links and ".." that lead from one into the other. -1 and errno.
   int open_within(const std::string& relative, int flags, unsigned mode = 0) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;
-  // An open of `relative` failed since it leads out of the workspace, or would as text if what is missing were there.
+  // An open of `relative` failed since it leads outside, or would as text if what is missing were there.
   bool leads_out(int errnum, const std::string& relative) const;
   Result<Site> find_site(const std::string& path) const;
   // As find_site(), and through the links at its end. `info`: what stands there.
@@ -83,7 +108,12 @@ class Files {
   Result<void> make_parents(const std::string& path, const std::string& relative, std::optional<unsigned> mode) const;
   std::vector<std::string> missing_parents(const std::string& relative) const;
   Result<UniqueFd> open_file(const std::string& path, int flags) const;
-  std::string full_path(const std::string& below) const;  // of a path below the workspace
+  std::string full_path(const std::string& below) const;  // of what relative() gives
+  // Where a pattern looks: "." or a root, and what is asked of paths below that.
+  struct Search {
+    std::string top, prefix, pattern;
+  };
+  Result<Search> search_of(const std::string& pattern) const;
   bool may_list(const std::string& below) const;
   Result<void> write_there(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
   Result<bool> write_once(const std::string& path, std::string_view bytes, const WriteOptions& options) const;
@@ -96,6 +126,7 @@ class Files {
   FilesOptions options_;
   Judge judge_;
   UniqueFd workspace_;
+  std::vector<Root> roots_;
   std::string canonical_;  // of it: what is mounted inside keeps its name
 };
 

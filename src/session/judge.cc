@@ -120,6 +120,10 @@ Result<void> Judge::may_move(const std::string& path, const Site& from, const Si
 }
 
 Result<void> Judge::may_take(const std::string& path, const Site& site) {
+  if (site.whole)
+    return Error(Code::kPermissionDenied, format("cannot rename or remove {}", quoted(path)))
+        .reason("the policy opens it alone, and not the directory that it lies in")
+        .next("change its content, or open the directory");
   if (!broker::is_mount_point(site.parent.get(), site.name)) return {};
   return Error(Code::kPermissionDenied, format("cannot rename or remove {}", quoted(path)))
       .reason("a rule of the policy is held by a mount on it or below it")

@@ -52,6 +52,7 @@ struct Site {
   Parent parent;
   std::string name;
   std::string full;
+  bool whole = false;  // all of a place that the policy opens by name, a single file: what it lies in is not open
 };
 
 class Judge {

@@ -197,6 +197,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
                         .policy = options.policy,
                         .workspace = options.workspace,
                         .named = options.named,
+                        .roots = roots(),
                         .growing = options.growing,
                         .rules = embedded_.rules,
                         .idle_timeout = options.idle_timeout,

@@ -46,6 +46,7 @@ class LiveSandbox final : public Sandbox {
   std::string_view backend() const noexcept override { return backend_->name(); }
   const std::string& id() const noexcept override { return id_; }
   const std::string& workspace() const noexcept override { return embedded_.place.workspace; }
+  std::vector<std::string> roots() const override { return roots_of(embedded_.policy.filesystem); }
   EnforcementReport enforcement() const override;
   Result<void> start() override;
   Result<void> stop(const CallOptions& options = {}) override;

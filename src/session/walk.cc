@@ -124,6 +124,7 @@ Result<void> check_walk(const WalkOptions& options) {
 }  // namespace
 
 std::string Files::full_path(const std::string& below) const {
+  if (below.starts_with('/')) return below;
   return (options_.workspace == "/" ? "" : options_.workspace) + "/" + below;
 }
 bool Files::may_list(const std::string& below) const { return judge_.may_read(below, full_path(below), true).has_value(); }
@@ -132,14 +133,28 @@ Result<std::string> Files::glob_below(const std::string& pattern) const {
   return policy::glob_below(pattern, options_.workspace, options_.named);
 }
 
+Result<Files::Search> Files::search_of(const std::string& pattern) const {
+  auto below = glob_below(pattern);
+  if (below) return Search{".", "", *std::move(below)};
+  for (const Root& root : roots_) {
+    if (!pattern.starts_with('/')) break;
+    if (auto rest = policy::glob_below(pattern, root.canonical, root.named))
+      return Search{root.canonical, root.canonical + "/", *std::move(rest)};
+  }
+  return below.error();
+}
+
 Result<GlobResult> Files::glob(const std::string& pattern, const WalkOptions& options) const {
-  const std::string rest = BELLJAR_TRY(glob_below(pattern));
+  const Search in = BELLJAR_TRY(search_of(pattern));
   BELLJAR_CHECK(check_walk(options));
   const ActAs identity(options_.uid, options_.gid);
+  if (in.top != ".") BELLJAR_CHECK(judge_.may_read(pattern, in.top, true));
   GlobResult result;
   Walk walk(options, [&](const std::string& below) { return may_list(below); });
-  walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "", [&](int, const std::string&, FileInfo info) {
-    if (policy::glob_match(rest, info.path) && !walk.full(result.files.size())) result.files.push_back(std::move(info));
+  UniqueFd top = BELLJAR_TRY(open_beneath(pattern, in.top, O_RDONLY | O_DIRECTORY));
+  walk.below(std::move(top), in.prefix, [&](int, const std::string&, FileInfo info) {
+    const std::string_view below = std::string_view(info.path).substr(in.prefix.size());
+    if (policy::glob_match(in.pattern, below) && !walk.full(result.files.size())) result.files.push_back(std::move(info));
   });
   std::ranges::sort(result.files, {}, &FileInfo::path);
   result.complete = walk.complete();
@@ -151,15 +166,17 @@ Result<GrepResult> Files::grep(const std::string& text, const GrepOptions& optio
     return Error(Code::kInvalidArgument, format("cannot search for {}", quoted(text)))
         .reason("it is empty or more than one line")
         .next("give a part of one line");
-  const std::string rest = BELLJAR_TRY(glob_below(options.files));
+  const Search in = BELLJAR_TRY(search_of(options.files));
   BELLJAR_CHECK(check_walk(options.walk));
   const ActAs identity(options_.uid, options_.gid);
+  if (in.top != ".") BELLJAR_CHECK(judge_.may_read(options.files, in.top, true));
   const LineSearch search(text, options.letters);
   GrepResult result;
   Walk walk(options.walk, [&](const std::string& below) { return may_list(below); });
-  walk.below(BELLJAR_TRY(open_beneath(".", ".", O_RDONLY | O_DIRECTORY)), "",
+  walk.below(BELLJAR_TRY(open_beneath(options.files, in.top, O_RDONLY | O_DIRECTORY)), in.prefix,
              [&](int directory, const std::string& name, const FileInfo& info) {
-               if (info.type != FileType::kFile || !policy::glob_match(rest, info.path)) return;
+               const std::string_view below = std::string_view(info.path).substr(in.prefix.size());
+               if (info.type != FileType::kFile || !policy::glob_match(in.pattern, below)) return;
                const UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
                if (!fd.valid() || !judge_.may_read(info.path, full_path(info.path), false)) return;
                search.search(fd.get(), [&](std::uint64_t line, std::string found) {

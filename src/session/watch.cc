@@ -183,7 +183,9 @@ Result<UniqueFd> Files::open_dir(const std::string& path) const {
 Result<std::string> Files::below(const std::string& path) const {
   const UniqueFd fd = BELLJAR_TRY(open_dir(path));
   const std::string canonical = canonical_of(fd.get());
-  if (!policy::is_within(canonical, options_.workspace)) return file_error(ENOENT, "watch", path, "readlink");  // moved away
+  // Changes are told by paths relative to the workspace. Else it was moved away.
+  if (!policy::is_within(canonical, options_.workspace))
+    return file_error(is_inside(canonical) ? EXDEV : ENOENT, "watch", path, "readlink");
   std::string rest = canonical.substr(options_.workspace == "/" ? 0 : options_.workspace.size());
   rest.erase(0, rest.find_first_not_of('/'));
   return rest.empty() ? "." : rest;

@@ -12,7 +12,8 @@ namespace {
 using enum ArgumentType;
 using enum Need;
 
-constexpr Parameter kPath{"path", kText, kRequired, "Relative to the workspace, or absolute and inside it"};
+constexpr Parameter kPath{"path", kText, kRequired,
+                          "Relative to the workspace, or absolute and inside it or another directory that the policy opens"};
 
 constexpr Parameter kBash[] = {
     {"command", kText, kRequired, "Shell text: pipes, lists, redirections, several lines"},

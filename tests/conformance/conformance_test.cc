@@ -602,6 +602,7 @@ TEST(AbsoluteLinks, AreInsideWhereTheyComeOutInside) {
                                        {"way", workspace / "dir"},
                                        {"new", workspace / "made"},
                                        {"out", outside / "f"},
+                                       {"gone", outside / "none"},
                                        {"away", outside.path()}})
       ASSERT_EQ(::symlink(target.c_str(), (workspace / link).c_str()), 0);
     if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
@@ -618,6 +619,18 @@ TEST(AbsoluteLinks, AreInsideWhereTheyComeOutInside) {
     EXPECT_TRUE(sandbox.write_file("file", "other")) << backend;
     EXPECT_TRUE(sandbox.write_file("way/g", "more")) << backend;
     EXPECT_TRUE(sandbox.write_file("new", "new")) << backend;
+    EXPECT_TRUE(sandbox.write_file("way/on/g", "deep")) << backend;
+    EXPECT_TRUE(sandbox.make_dir("way/m/n")) << backend;
+    EXPECT_TRUE(sandbox.write_file("way/../beside", "beside")) << backend;
+    EXPECT_TRUE(sandbox.rename("way/on/g", "way/m/n/g")) << backend;
+    EXPECT_EQ(sandbox.read_file("dir/m/n/g").value(), "deep") << backend;
+    EXPECT_EQ(test::read_file(workspace / "beside"), "beside") << backend;
+    EXPECT_EQ(sandbox.read_file("way/none/../f").error().code(), Code::kNotFound) << backend;
+    EXPECT_EQ(sandbox.read_file("way/f/").error().code(), Code::kFailedPrecondition) << backend;
+    EXPECT_TRUE(sandbox.remove("way/m", {.depth = Depth::kTree})) << backend;
+    EXPECT_TRUE(sandbox.remove("way/on")) << backend;
+    EXPECT_EQ(sandbox.write_file("away/on/g", "x").error().what(), "path escapes workspace: away/on/g") << backend;
+    EXPECT_EQ(sandbox.make_dir("gone/on").error().what(), "path escapes workspace: gone/on") << backend;
     EXPECT_EQ(sandbox.exec("cat dir/f dir/g made; cd way && pwd")->out.bytes, "othermorenew" + (workspace / "way") + "\n")
         << backend;
     const auto in = [&](const char* cwd) {

@@ -480,7 +480,7 @@ TEST(DryRun, ItAnswersAsInside) {
   }
 }
 
-// Absolute links lead out inside, and so they do here; relative ones are followed.
+// Absolute links are followed where they come out inside, as relative ones are.
 TEST(DryRun, LinksLeadWhereTheyLeadInside) {
   for (const bool dry : {false, true}) {
     const TempDir dir;
@@ -489,11 +489,15 @@ TEST(DryRun, LinksLeadWhereTheyLeadInside) {
     ASSERT_EQ(
         sandbox
             ->exec(
-                "ln -s \"$PWD/d/f\" absolute; ln -s /etc/hostname out; ln -s d/f relative; ln -s nowhere dangling; ln -s d todir")
+                "ln -s \"$PWD/d/f\" absolute; ln -s /etc/hostname out; ln -s d/f relative; ln -s nowhere dangling; ln -s d todir; "
+                "ln -s \"$PWD/d\" way; ln -s / away")
             ->exit_code,
         0);
     if (dry) sandbox = with_dry_run(sandbox, {});
     EXPECT_EQ(sandbox->read_file("absolute").value(), "x");
+    EXPECT_TRUE(sandbox->write_file("way/on/g", "deep"));
+    EXPECT_EQ(sandbox->read_file("d/on/g").value(), "deep");
+    EXPECT_EQ(sandbox->write_file("away/on/g", "x").error().what(), "path escapes workspace: away/on/g");
     EXPECT_EQ(sandbox->read_file("out").error().what(), "path escapes workspace: out");
     EXPECT_EQ(sandbox->write_file("out", "y").error().what(), "path escapes workspace: out");
     EXPECT_EQ(sandbox->read_file("relative").value(), "x");

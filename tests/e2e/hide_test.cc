@@ -1,6 +1,8 @@
 // Names that a policy hides before anybody made them, and what a debugger and a shared repository need. Each refusal has a twin.
 #include <gtest/gtest.h>
+#include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -142,6 +144,45 @@ TEST_F(Hide, AWorkspaceInAHiddenDirectoryShowsNothingElseOfIt) {
     const Outcome asked = run_in({"--backend", backend, "--workspace", workspace, "--read", home / ".ssh", "-c", "cat ../id"},
                                  {.stdin_is = Input::kNull, .env = {{"HOME", home.path()}}});
     EXPECT_EQ(asked.out, "the key\n") << "the twin" << backend << asked;
+  }
+}
+
+// What is hidden around something writable: neither read nor listed, renamed, removed, linked or made, by whatever name.
+TEST_F(Hide, WhatIsWritableInAHiddenDirectoryShowsNothingElseOfIt) {
+  const TempDir place(is_root() ? "/var/lib" : std::string(::getenv("HOME")));  // NOLINT(concurrency-mt-unsafe): one thread
+  for (const char* name : {"x/secret", "x/sub/secret", "x/y/f", "x/y/in/secret", "x/deep/er/w/f"}) place.write(name, "SECRET\n");
+  place.write("x/y/f", "open\n");
+  place.write("x/deep/er/w/f", "deep\n");
+  ASSERT_EQ(::symlink("../secret", (place / "x/y/link").c_str()), 0);
+  ASSERT_EQ(::symlink((place / "x").c_str(), (place / "alias").c_str()), 0);
+  if (is_root()) place.give_to(user_uid(), user_gid());
+  const std::string x = place / "x";
+  const std::string acts = format(
+      "cat {0}/secret {0}/sub/secret {0}/y/link {0}/y/../secret {0}/y/in/secret {1}/secret; cd {0}/y && cat ../secret; ls {0}/sub;"
+      "ls {0} | grep secret; ls {1}/ | grep secret; mv {0}/secret {0}/y/moved; ln {0}/secret {0}/y/linked; cp {0}/secret "
+      "{0}/y/copy;"
+      "echo x >{0}/new; mkdir {0}/made; mv {0}/y {0}/gone; mv {0}/y/f {0}/out; rm -rf {0}/sub {0}/y/in; rmdir {0}/y; mv {0} "
+      "{1}-away;"
+      "echo x >{0}/secret; chmod 777 {0}; cat {0}/secret /proc/self/cwd/../secret /proc/self/root{0}/secret",
+      x, place / "alias");
+  for (const std::string backend : {"native", "landlock"}) {
+    const auto with = [&](std::vector<std::string> args) {
+      args.insert(args.begin(),
+                  {"--backend", backend, "--hide", x, "--write", x + "/y", "--write", x + "/deep/er/w", "--hide", x + "/y/in"});
+      return run_in(std::move(args));
+    };
+    const Outcome tried = with({"-c", "(" + acts + ") 2>/dev/null"});
+    EXPECT_EQ(tried.out, "") << backend << tried;
+    for (const char* name : {"x/new", "x/made", "x/gone", "x/out", "x/y/moved", "x/y/linked", "x/y/copy", "alias-away"})
+      EXPECT_FALSE(exists(place / name)) << backend << " " << name;
+    for (const char* name : {"x/secret", "x/sub/secret", "x/y/in/secret"})
+      EXPECT_EQ(read_file(place / name), "SECRET\n") << backend << " " << name;
+    const Outcome open =
+        with({"-c", format("cd {0}/y && cat f ../deep/er/w/f {1}/y/f; echo more >made && cat made; rm made", x, place / "alias")});
+    EXPECT_EQ(open.out, "open\ndeep\nopen\nmore\n") << backend << open;
+    const Outcome twin =
+        run_in({"--backend", backend, "--write", x + "/y", "-c", format("cat {0}/secret; ls {0} | grep secret", x)});
+    EXPECT_EQ(twin.out, "SECRET\nsecret\n") << "the twin: not hidden" << backend << twin;
   }
 }
 

@@ -59,6 +59,45 @@ TEST_F(Mcp, TheOfficialClientUsesIt) {
   EXPECT_EQ(left.report(), "");
 }
 
+// Of every dialect: what --write opens to commands is open to the file tools, and what nothing opens is outside.
+TEST_F(Mcp, FileToolsKnowTheDirectoriesThatCommandsKnow) {
+  struct Dialect {
+    std::string texts, run, read, write, outside;
+  };
+  const std::vector<Dialect> dialects = {
+      {"belljar", "bash", "read_file", "write_file", "path escapes workspace: "},
+      {"document-000", "bash", "read_file", "write_file", "path escapes workspace: "},
+      {"document-001", "runCommand", "readFile", "writeFile", "Error: Path is outside the allowed workspace: "},
+      {"document-002", "run_bash", "read_file", "write_file", "Error: Path escapes workspace: "}};
+  const TempDir place(is_root() ? "/var/lib" : "/var/tmp");
+  place.write("dir/f", "WORDS-OF-F");
+  place.write("other/f", "WORDS-OF-OTHER");
+  if (is_root()) place.give_to(user_uid(), user_gid());
+  const std::string dir = place / "dir", other = place / "other/f";
+  // One at a time: calls of one client may overtake each other.
+  const auto answer = [&](const std::string& texts, const std::string& tool, const std::string& arguments) {
+    std::vector<std::string> words = command();
+    words.insert(words.end(), {"--texts", texts, "--write", dir});
+    return run(words, {.input = kBegin + (R"({"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":")" + tool +
+                                          R"(","arguments":{)" + arguments + "}}}\n")})
+        .out;
+  };
+  const auto path = [](const std::string& name) { return R"("path":")" + name + '"'; };
+  for (const Dialect& one : dialects) {
+    const std::string made = dir + "/new/" + one.texts,
+                      by_command = R"("command":"cat )" + made + "; echo -n of-it >" + dir + "/g\"";
+    EXPECT_NE(answer(one.texts, one.read, path(dir + "/f")).find("WORDS-OF-F"), std::string::npos) << one.texts;
+    (void)answer(one.texts, one.write, path(made) + R"(,"content":"by-the-tool")");
+    EXPECT_EQ(read_file(made), "by-the-tool") << one.texts;
+    EXPECT_NE(answer(one.texts, one.run, by_command).find("by-the-tool"), std::string::npos) << one.texts;
+    EXPECT_NE(answer(one.texts, one.read, path(dir + "/g")).find("of-it"), std::string::npos) << one.texts;
+    for (const std::string& told :
+         {answer(one.texts, one.read, path(other)), answer(one.texts, one.write, path(other) + R"(,"content":"planted")")})
+      EXPECT_NE(told.find(one.outside + other), std::string::npos) << one.texts << told;
+    EXPECT_EQ(read_file(other), "WORDS-OF-OTHER") << one.texts;
+  }
+}
+
 TEST_F(Mcp, AWorkspaceThatIsATransaction) {
   BELLJAR_NEEDS(program("python3"));
   const Leftovers left;

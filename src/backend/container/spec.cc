@@ -403,12 +403,14 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
                     "drop it, or run as root on purpose: --user 0 --allow-root-uid");
   Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
   if (!paths.ways.empty()) {
+    const auto shown =
+        std::ranges::find_if(paths.writable, [&](const std::string& root) { return is_under(root, paths.ways.front()); });
+    const std::string& inside = shown == paths.writable.end() ? place.workspace : *shown;
     const bool sibling =
         place.siblings && std::ranges::find(place.siblings->hidden, paths.ways.front()) != place.siblings->hidden.end();
     return Error(Code::kInvalidArgument, format("cannot hide {}", belljar::quoted(paths.ways.front())))
-        .reason(format("the workspace {} lies inside it, and another directory of the policy shows it",
-                       belljar::quoted(place.workspace)))
-        .next(format("choose another workspace, or do not show what lies around it{}",
+        .reason(format("{} lies inside it, and an engine shows no part of what it hides", belljar::quoted(inside)))
+        .next(format("use another directory, or do not show what lies around it{}",
                      sibling ? "; another sandbox works there: `--siblings shown` lets it be seen" : ""));
   }
   tell_links(host, paths.gaps);

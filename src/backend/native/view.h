@@ -26,7 +26,7 @@ struct Paths {
   std::vector<std::string> pinned;    // ancestors of protected directories, so that they cannot be renamed away
   std::vector<std::string> readable;  // restricted root only
   std::vector<std::string> emptied;   // hidden names that are directories of ours instead, for who needs one
-  std::vector<std::string> ways;      // hidden directories above the workspace: only the way to it is seen
+  std::vector<std::string> ways;      // hidden directories above something writable: only the way to it is seen
   std::size_t hidden = 0;             // names hidden, existing or not
   std::size_t protected_dirs = 0;
   std::vector<Gap> gaps;

@@ -77,7 +77,7 @@ Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by
                format("cannot make {} {} inside hidden {}", quoted(entry.path), writes ? "writable" : "readable", quoted(hidden)))
       .reason(format("{} (entry from {})",
                      built_in ? "it is one of the default secrets (filesystem.secrets, built-in), which are shown as a whole or not"
-                              : "a hidden directory answers EACCES to everything below it",
+                              : "nothing in it can be shown alone",
                      to_string(entry.origin)))
       .next(built_in ? format("{} {} opens all of it; or put a copy of the one file into the workspace",
                               writes ? "--write" : "--read", policy::shell_word(hidden))

@@ -70,8 +70,9 @@ struct ViewDraft {
 
 // /dev, /proc and the like have mounts of ours inside: no overlay there.
 bool mounted_under(const std::string& path);
-// A hidden directory is closed to everything in it, whatever an entry says.
 enum class HiddenBy { kEntry, kDefault };  // somebody's rule, or the built-in list of secrets
+// Of what is shown in a hidden directory nothing can be: it is only read, or the directory holds the home, or a file in the
+// workspace hides it.
 Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by);
 
 }  // namespace belljar::backend

@@ -41,8 +41,9 @@ Result<void> check_kernels(const FsEntry& entry) {
       .next("drop the entry, or hide single files: other processes are invisible in /proc, and /dev holds only harmless nodes");
 }
 
-// A user's own entry for exactly this path speaks louder than the default list. One below it cannot be served: a hidden directory
-// is closed to everything in it, and opening the whole of it would show what nobody asked for.
+// A user's own entry for exactly this path speaks louder than the default list. One that only reads below it cannot be served: a
+// hidden directory is closed to everything in it, and opening the whole of it would show what nobody asked for. What is writable
+// there is shown alone (leave_way).
 Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
   bool exact = false;
   for (const FsEntry& entry : draft.fs.entries) {
@@ -50,7 +51,7 @@ Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
     // The workspace is shown through it, with what is said of its own parts.
     if (is_under(draft.place.workspace, secret) && is_under(entry.path, draft.place.workspace)) continue;
     if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
-    else if (entry.access != Access::kNone && is_under(entry.path, secret)) return inside_hidden(entry, secret, HiddenBy::kDefault);
+    else if (entry.access == Access::kRead && is_under(entry.path, secret)) return inside_hidden(entry, secret, HiddenBy::kDefault);
   }
   return exact;
 }
@@ -154,12 +155,25 @@ void hide_absent(ViewDraft& draft, const Hidden& name) {
   if (!draft.out_of_sight(base)) mask(draft, base, name.path, name.asked);
 }
 
-// The workspace lies in it: a directory of our own is seen there, with nothing but the way to the workspace.
-void leave_way(ViewDraft& draft, const std::string& path) {
+// The workspace or something else that is writable lies in it.
+bool has_way(const ViewDraft& draft, const Hidden& name) {
+  const auto lies_in_it = [&](const std::string& root) {
+    return root != name.path && is_under(root, name.path) && draft.elsewhere_at(root) == nullptr;
+  };
+  if (is_under(draft.place.workspace, name.path)) return true;
+  return name.source != Source::kSibling && std::ranges::any_of(draft.paths.writable, lies_in_it);
+}
+
+// A directory of our own is seen there, with nothing but the way to what is shown.
+void leave_way(ViewDraft& draft, const Hidden& name) {
+  const std::string& path = name.path;
   const std::string& workspace = draft.place.workspace;
   if (path == workspace || std::ranges::find(draft.paths.ways, path) != draft.paths.ways.end()) return;
   draft.paths.ways.push_back(path);
   draft.view().private_dirs.push_back({path, 0755, true});
+  // As for a cover: made anew under that name it is not what this lies over.
+  if (draft.writable(parent_of(path))) draft.add_gap("filesystem.hidden_again", name.asked, path);
+  if (!is_under(workspace, path)) return;
   const bool shown = std::ranges::any_of(draft.view().binds, [&](const Bind& bind) { return bind.target == workspace; });
   if (!shown) draft.show(workspace, draft.writable(workspace) ? Access::kWrite : Access::kRead);
 }
@@ -187,7 +201,7 @@ void hide_at(ViewDraft& draft, const Hidden& name) {
   if (draft.elsewhere_at(name.path) != nullptr) return hide_in_volume(draft, name.path);
   if (draft.out_of_sight(name.path)) return;
   if (!draft.view().whole_root && !shown(draft, name.path)) return;
-  if (is_under(draft.place.workspace, name.path)) return leave_way(draft, name.path);
+  if (has_way(draft, name)) return leave_way(draft, name);
   if (needs_own_directory(draft, name)) return give_own_directory(draft, name.path);
   if (held_by_homes_mask(draft, name.path)) return mask(draft, draft.place.home, name.path, name.asked);
   if (absent || name.kind == PathKind::kSymlink) return hide_absent(draft, name);

@@ -119,12 +119,18 @@ Result<void> share_temp(ViewDraft& draft) {
   return {};
 }
 
-// The entry, other than that for "/", that hides a directory above `path`; the uppermost.
-const FsEntry* hiding_entry(const ViewDraft& draft, const std::string& path) {
+// Whether what is writable below it is shown in it (view_hidden.cc, leave_way). Not where a file in the workspace closes it; and
+// not in what holds the home, which has parts of its own that are shown.
+bool leaves_ways(const ViewDraft& draft, const FsEntry& hidden) {
+  return hidden.kind != RuleKind::kNarrowing && !is_under(draft.place.home, hidden.path);
+}
+
+// The entry, other than that for "/", that closes a directory above `path` to all that is in it; the uppermost.
+const FsEntry* closing_entry(const ViewDraft& draft, const std::string& path) {
   const FsEntry* found = nullptr;
   for (std::string up = parent_of(path);; up = parent_of(up)) {
     const FsEntry* rule = find_rule(draft.fs, up);
-    if (rule != nullptr && rule->access == Access::kNone && rule->path != "/") found = rule;
+    if (rule != nullptr && rule->access == Access::kNone && rule->path != "/" && !leaves_ways(draft, *rule)) found = rule;
     if (up == "/") return found;
   }
 }
@@ -135,7 +141,7 @@ Result<void> add_entry(ViewDraft& draft, const FsEntry& entry) {
     return Error(Code::kInvalidArgument, format("cannot make {} writable", quoted(entry.path)))
         .reason("filesystem.exclude_slash_tmp says that it is not")
         .next("drop the key, or the entry");
-  if (const FsEntry* hidden = hiding_entry(draft, real); hidden != nullptr)
+  if (const FsEntry* hidden = closing_entry(draft, real); hidden != nullptr)
     return inside_hidden(entry, hidden->path, hidden->kind == RuleKind::kDefaultSecret ? HiddenBy::kDefault : HiddenBy::kEntry);
   return add_writable(draft, real);
 }

@@ -98,7 +98,7 @@ class Seen {
   // Nothing is found below what is hidden.
   Access at(const std::string& path) const {
     for (std::string up = path; up != "/"; up = parent_of(up)) {
-      if (shown_at(up) == Access::kNone) return Access::kNone;
+      if (shown_at(up) == Access::kNone && !is_way(up)) return Access::kNone;
     }
     return shown_at(path);
   }
@@ -112,9 +112,15 @@ class Seen {
   }
 
  private:
+  // Hidden, with the way to something that is shown.
+  bool is_way(const std::string& path) const {
+    const launch::MountOp* last = last_at(path);
+    return last != nullptr && std::ranges::find(paths_.ways, last->target) != paths_.ways.end();
+  }
   Access shown_at(const std::string& path) const {
     const launch::MountOp* last = last_at(path);
     if (last == nullptr) return Access::kRead;  // the floor
+    if (is_way(path)) return Access::kNone;
     if (const auto mask = paths_.view.masks.find(last->target); mask != paths_.view.masks.end()) {
       const bool hidden =
           std::ranges::any_of(mask->second.hidden, [&](const auto& name) { return is_under(path, last->target + "/" + name); });

@@ -321,6 +321,29 @@ TEST(PlanPaths, WithoutOverlaysExistingSecretsAreCoveredAndAbsentOnesAreAGap) {
   EXPECT_TRUE(has_gap(paths, "filesystem.hidden_absent"));
 }
 
+// Of a hidden directory what is writable in it is shown, and nothing else; not by a rule that may only narrow, and not around a
+// home.
+TEST(PlanPaths, WhatIsWritableInAHiddenDirectoryIsShownAlone) {
+  FakeHost host = usual_host();
+  host.dir("/srv").dir("/srv/x").dir("/srv/x/y").dir("/srv/x/y/z").dir("/home/u/.ssh").dir("/home/u/.ssh/w");
+  Policy policy = with({.path = "/srv/x", .access = Access::kNone});
+  policy.filesystem.entries.push_back({.path = "/srv/x/y", .access = Access::kWrite});
+  policy.filesystem.entries.push_back({.path = "/srv/x/y/z", .access = Access::kNone});
+  const Paths paths = plan(host, policy);
+  EXPECT_EQ(paths.ways, std::vector<std::string>{"/srv/x"});
+  EXPECT_FALSE(hides(paths, "/srv/x")) << "no cover over what is shown in it";
+  EXPECT_TRUE(hides(paths, "/srv/x/y/z"));
+  EXPECT_TRUE(std::ranges::any_of(
+      paths.view.private_dirs, [](const PrivateDir& dir) { return dir.target == "/srv/x" && dir.readonly && dir.mode == 0755; }));
+  EXPECT_TRUE(std::ranges::any_of(paths.view.binds, [](const Bind& bind) { return bind.target == "/srv/x/y" && !bind.readonly; }));
+  EXPECT_EQ(plan(host, with({.path = "/home/u/.ssh/w", .access = Access::kWrite})).ways, std::vector<std::string>{"/home/u/.ssh"});
+  policy.filesystem.entries.front().kind = RuleKind::kNarrowing;
+  EXPECT_NE(refusal(host, policy).find("inside hidden `/srv/x`"), std::string::npos);
+  policy.filesystem.entries.front() = {.path = "/home", .access = Access::kNone};
+  policy.filesystem.entries.back() = {.path = "/home/u/.ssh/w", .access = Access::kWrite};
+  EXPECT_NE(refusal(host, policy).find("inside hidden `/home`"), std::string::npos);
+}
+
 TEST(PlanPaths, TheWorkspaceCannotBeHidden) {
   EXPECT_NE(
       refusal(usual_host(), with({.path = "/home/u", .access = Access::kNone})).find("the workspace `/home/u/ws` lies inside it"),
