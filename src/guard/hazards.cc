@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "guard/hooks.h"
 #include "guard/modes.h"
 #include "guard/operands.h"
 #include "guard/places.h"
@@ -18,16 +19,6 @@ constexpr std::string_view kDownloaders[] = {"curl", "wget",  "fetch", "http", "
                                              "lynx", "links", "w3m",   "nc",   "ncat",  "socat", "ftp"};
 constexpr std::string_view kInterpreters[] = {"python", "python2", "python3", "perl", "ruby", "node",
                                               "nodejs", "deno",    "bun",     "php",  "lua",  "pwsh"};
-constexpr std::string_view kRisky[] = {
-    "PATH",        "IFS",      "ENV",        "BASH_ENV",       "SHELLOPTS",         "BASHOPTS", "PS4",          "PROMPT_COMMAND",
-    "EDITOR",      "VISUAL",   "PAGER",      "LESSOPEN",       "LESSCLOSE",         "MANPAGER", "NODE_OPTIONS", "NODE_PATH",
-    "PERL5OPT",    "PERL5LIB", "RUBYOPT",    "RUBYLIB",        "JAVA_TOOL_OPTIONS", "HOME",     "TERMINFO",     "GCONV_PATH",
-    "HOSTALIASES", "CC",       "CXX",        "RUSTC_WRAPPER",  "MAKEFLAGS",         "TMPDIR",   "TAR_OPTIONS",  "LOCPATH",
-    "NLSPATH",     "SHELL",    "EXECIGNORE", "POSIXLY_CORRECT"};
-constexpr std::string_view kRiskyPrefixes[] = {
-    "LD_",  "DYLD_",   "GIT_",       "PYTHON",   "BASH_FUNC_", "npm_config_", "NPM_CONFIG_", "PIP_",      "CARGO_",  "GLIBC_",
-    "XDG_", "DOCKER_", "TEXTDOMAIN", "RIPGREP_", "http_proxy", "https_proxy", "ftp_proxy",   "all_proxy", "no_proxy"};
-
 bool is_one_of(Names names, std::string_view name) noexcept { return std::ranges::find(names, name) != names.end(); }
 
 bool writes(const Redirect& redirect) noexcept {
@@ -494,11 +485,6 @@ constexpr Hazard kHazards[] = {
 };
 
 }  // namespace
-
-bool is_risky_variable(std::string_view name) noexcept {
-  return is_one_of(kRisky, name) ||
-         std::ranges::any_of(kRiskyPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
 
 std::span<const Hazard> hazards() noexcept { return kHazards; }
 

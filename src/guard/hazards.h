@@ -30,7 +30,5 @@ struct Hazard {
 
 std::span<const Hazard> hazards() noexcept;
 bool is_hazard(std::string_view name) noexcept;
-// A variable that changes what other programs run or load.
-bool is_risky_variable(std::string_view name) noexcept;
 
 }  // namespace belljar::guard

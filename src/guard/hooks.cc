@@ -64,6 +64,16 @@ void add_ssh(const Part& part, std::vector<Opened>& found) {
   }
 }
 
+constexpr std::string_view kRisky[] = {
+    "PATH",        "IFS",      "ENV",        "BASH_ENV",       "SHELLOPTS",         "BASHOPTS", "PS4",          "PROMPT_COMMAND",
+    "EDITOR",      "VISUAL",   "PAGER",      "LESSOPEN",       "LESSCLOSE",         "MANPAGER", "NODE_OPTIONS", "NODE_PATH",
+    "PERL5OPT",    "PERL5LIB", "RUBYOPT",    "RUBYLIB",        "JAVA_TOOL_OPTIONS", "HOME",     "TERMINFO",     "GCONV_PATH",
+    "HOSTALIASES", "CC",       "CXX",        "RUSTC_WRAPPER",  "MAKEFLAGS",         "TMPDIR",   "TAR_OPTIONS",  "LOCPATH",
+    "NLSPATH",     "SHELL",    "EXECIGNORE", "POSIXLY_CORRECT"};
+constexpr std::string_view kRiskyPrefixes[] = {
+    "LD_",  "DYLD_",   "GIT_",       "PYTHON",   "BASH_FUNC_", "npm_config_", "NPM_CONFIG_", "PIP_",      "CARGO_",  "GLIBC_",
+    "XDG_", "DOCKER_", "TEXTDOMAIN", "RIPGREP_", "http_proxy", "https_proxy", "ftp_proxy",   "all_proxy", "no_proxy"};
+
 }  // namespace
 
 std::vector<Opened> started_by_options(const Part& part) {
@@ -84,6 +94,11 @@ std::vector<Opened> started_by_options(const Part& part) {
     found.push_back(opened_script(format("{} {}", name, option.name), std::move(option.value)));
   }
   return found;
+}
+
+bool is_risky_variable(std::string_view name) noexcept {
+  return std::ranges::find(kRisky, name) != std::end(kRisky) ||
+         std::ranges::any_of(kRiskyPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 }  // namespace belljar::guard

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "guard/hazards.h"
+#include "guard/hooks.h"
 #include "guard/numbers.h"
 #include "guard/shell.h"
 #include "guard/word_list.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "guard/grammar.h"
-#include "guard/hazards.h"
+#include "guard/hooks.h"
 #include "guard/numbers.h"
 #include "guard/shell.h"
 #include "guard/word_list.h"
