@@ -4,7 +4,7 @@
 
 #include "belljar/turn.h"
 #include "bench/rows.h"
-#include "guard/detect.h"
+#include "detect/detect.h"
 #include "guard/judge.h"
 
 namespace belljar::bench {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "guard/detect.h"
+#include "detect/detect.h"
 
 using namespace belljar::guard;
 

@@ -20,8 +20,8 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
+#include "detect/detect.h"
 #include "guard/call.h"
-#include "guard/detect.h"
 
 namespace belljar::agent {
 namespace {

@@ -11,7 +11,7 @@
 #include "belljar/content_policy.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "guard/detect.h"
+#include "detect/detect.h"
 
 namespace belljar::agent {
 namespace {

@@ -14,7 +14,7 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::agent {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "guard/ascii.h"
+#include "detect/ascii.h"
 #include "guard/call.h"
 
 namespace belljar::guard {

@@ -11,9 +11,9 @@
 #include "base/format.h"
 #include "belljar/turn.h"
 #include "guard/lexicon.h"
-#include "guard/shell.h"
-#include "guard/word_list.h"
 #include "policy/document.h"
+#include "shell/script.h"
+#include "shell/word_list.h"
 
 namespace belljar::guard {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "belljar/turn.h"
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

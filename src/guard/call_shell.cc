@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "belljar/turn.h"
-#include "guard/ascii.h"
+#include "detect/ascii.h"
 #include "guard/call.h"
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
-#include "guard/shell.h"
-#include "guard/word_list.h"
-#include "guard/wrappers.h"
+#include "shell/script.h"
+#include "shell/word_list.h"
+#include "shell/wrappers.h"
 
 namespace belljar::guard {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "belljar/command_rules.h"
 #include "guard/judge.h"
-#include "guard/shell.h"
-#include "guard/wrappers.h"
 #include "policy/permit.h"
+#include "shell/script.h"
+#include "shell/wrappers.h"
 
 namespace belljar {
 namespace {

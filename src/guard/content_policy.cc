@@ -14,7 +14,7 @@
 #include "belljar/result.h"
 #include "belljar/turn.h"
 #include "belljar/units.h"
-#include "guard/detect.h"
+#include "detect/detect.h"
 #include "policy/document.h"
 
 namespace belljar {

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "detect/normal.h"
 #include "guard/call.h"
-#include "guard/normal.h"
-#include "guard/word_list.h"
+#include "shell/word_list.h"
 
 namespace belljar::guard {
 namespace {

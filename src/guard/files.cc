@@ -11,10 +11,10 @@
 #include "guard/call.h"
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
-#include "guard/shell.h"
-#include "guard/word_list.h"
-#include "guard/wrappers.h"
 #include "policy/document.h"
+#include "shell/script.h"
+#include "shell/word_list.h"
+#include "shell/wrappers.h"
 
 namespace belljar::guard {
 namespace {

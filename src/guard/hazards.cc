@@ -4,11 +4,11 @@
 #include <array>
 
 #include "base/format.h"
-#include "guard/hooks.h"
 #include "guard/modes.h"
-#include "guard/operands.h"
-#include "guard/places.h"
-#include "guard/wrappers.h"
+#include "shell/hooks.h"
+#include "shell/operands.h"
+#include "shell/places.h"
+#include "shell/wrappers.h"
 
 namespace belljar::guard {
 namespace {

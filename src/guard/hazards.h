@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "guard/rules.h"
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

@@ -12,8 +12,8 @@
 #include "guard/hazards.h"
 #include "guard/read_only.h"
 #include "guard/rules.h"
-#include "guard/shell.h"
 #include "policy/json.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 namespace {

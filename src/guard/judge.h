@@ -7,7 +7,7 @@
 
 #include "guard/hazards.h"
 #include "guard/rules.h"
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/format.h"
-#include "guard/operands.h"
-#include "guard/shell.h"
+#include "shell/operands.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 namespace {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

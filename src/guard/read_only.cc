@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "base/format.h"
-#include "guard/hooks.h"
-#include "guard/numbers.h"
-#include "guard/shell.h"
-#include "guard/word_list.h"
-#include "guard/wrappers.h"
+#include "shell/hooks.h"
+#include "shell/numbers.h"
+#include "shell/script.h"
+#include "shell/word_list.h"
+#include "shell/wrappers.h"
 
 namespace belljar::guard {
 namespace {

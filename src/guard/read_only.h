@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

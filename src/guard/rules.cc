@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/format.h"
-#include "guard/global_options.h"
 #include "guard/hazards.h"
 #include "policy/document.h"
+#include "shell/global_options.h"
 
 namespace belljar::guard {
 namespace {

@@ -25,7 +25,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "guard/permission_settings.h"
-#include "guard/shell.h"
+#include "shell/script.h"
 
 namespace belljar::guard {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "belljar/turn.h"
+#include "detect/detect.h"
+#include "detect/normal.h"
 #include "guard/call.h"
-#include "guard/detect.h"
 #include "guard/lexicon.h"
-#include "guard/normal.h"
 
 namespace belljar::guard {
 namespace {

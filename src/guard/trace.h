@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "belljar/turn.h"
+#include "detect/normal.h"
 #include "guard/call.h"
-#include "guard/normal.h"
 
 namespace belljar::guard {
 

@@ -15,8 +15,8 @@
 #include "guard/call.h"
 #include "guard/daily.h"
 #include "guard/lexicon.h"
-#include "guard/shell.h"
 #include "guard/trace.h"
+#include "shell/script.h"
 
 namespace belljar {
 namespace {

@@ -22,8 +22,8 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
+#include "detect/detect.h"
 #include "guard/call.h"
-#include "guard/detect.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {

@@ -23,9 +23,9 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "guard/shell.h"
 #include "mcp/boxes.h"
 #include "mcp/rpc.h"
+#include "shell/script.h"
 
 namespace belljar::mcp {
 

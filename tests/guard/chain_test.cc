@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "belljar/turn.h"
-#include "guard/support_rate.h"
+#include "detect/support_rate.h"
 #include "support/built.h"
 
 namespace belljar {

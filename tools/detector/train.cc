@@ -1,9 +1,9 @@
-// Makes src/guard/weights.inc, the weights of the detector's model (src/guard/model.h): logistic regression by AdaGrad with a
+// Makes src/detect/weights.inc, the weights of the detector's model (src/detect/model.h): logistic regression by AdaGrad with a
 // penalty on the size of the weights. Called by tools/train-detector.
 //
 //   train CORPUS OUTPUT [FOLDS] < LIST      LIST: files of ordinary text, one a line; `?` before a name: only to be measured
 //
-// CORPUS is tests/guard/corpus; only its tuned halves are learned from. An attack is an example whose best run of one to three
+// CORPUS is tests/detect/corpus; only its tuned halves are learned from. An attack is an example whose best run of one to three
 // sentences has to say "attack" (the others may be anything); of a text that is no attack every run has to say "none". With FOLDS
 // the tuned attacks are left out in turn. What is printed says how many texts of a kind are flagged at some thresholds: to choose
 // the settings.
@@ -25,9 +25,9 @@
 #include <utility>
 #include <vector>
 
-#include "guard/model.h"
-#include "guard/normal.h"
-#include "guard/speech.h"
+#include "detect/model.h"
+#include "detect/normal.h"
+#include "detect/speech.h"
 
 using namespace belljar::guard;
 namespace fs = std::filesystem;
@@ -85,7 +85,7 @@ class Corpus {
     documents(folder / "third/documents.txt", Kind::kWritten, true);
     attacks(folder / "fourth/attacks.tsv", true);
     documents(folder / "fourth/documents.txt", Kind::kWritten, true);
-    number_ = 0;  // as tests/guard/rates_test.cc counts
+    number_ = 0;  // as tests/detect/rates_test.cc counts
     for (const char* language : {"en", "es", "fr", "de", "ru", "zh"})
       documents(folder / "benign" / ("documents." + std::string(language) + ".txt"), Kind::kWritten);
     number_ = 0;

@@ -28,11 +28,11 @@
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/read_only.h"
-#include "guard/shell.h"
 #include "policy/json.h"
 #include "policy/layer.h"
 #include "policy/parse.h"
 #include "policy/schema.h"
+#include "shell/script.h"
 
 namespace belljar::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
 #include "cli/load.h"
-#include "guard/detect.h"
+#include "detect/detect.h"
 #include "policy/json.h"
 
 namespace belljar::cli {

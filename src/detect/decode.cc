@@ -1,0 +1,237 @@
+// Layers that are encoded inside a text: found by their letters, kept when what they hold reads like text.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "detect/ascii.h"
+#include "detect/normal.h"
+
+namespace belljar::guard {
+namespace {
+
+struct Base64 {
+  signed char values[256];
+  constexpr Base64() : values{} {
+    for (auto& value : values) value = -1;
+    for (int i = 0; i < 26; ++i) values['A' + i] = static_cast<signed char>(i), values['a' + i] = static_cast<signed char>(26 + i);
+    for (int i = 0; i < 10; ++i) values['0' + i] = static_cast<signed char>(52 + i);
+    values['+'] = values['-'] = 62;
+    values['/'] = values['_'] = 63;
+  }
+};
+constexpr Base64 kBase64;
+
+inline int base64_value(char c) noexcept { return kBase64.values[static_cast<unsigned char>(c)]; }
+
+int hex_value(char c) noexcept {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+bool is_utf8(std::string_view text) noexcept {
+  for (std::size_t at = 0; at < text.size();) {
+    const bool ascii = static_cast<unsigned char>(text[at]) < 0x80;
+    if (!ascii && next_code(text, at) < 0x80) return false;
+    if (ascii) ++at;
+  }
+  return true;
+}
+
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) {
+    put(0xC0U | (code >> 6U));
+  } else if (code < 0x10000) {
+    put(0xE0U | (code >> 12U)), put(0x80U | ((code >> 6U) & 63U));
+  } else {
+    put(0xF0U | (code >> 18U)), put(0x80U | ((code >> 12U) & 63U)), put(0x80U | ((code >> 6U) & 63U));
+  }
+  put(0x80U | (code & 63U));
+}
+
+// Mostly letters and blanks, no control characters: noise is not. Scripts without blanks have to be well spelled instead.
+bool reads_like_text(std::string_view text) noexcept {
+  std::size_t fine = 0;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 && c != '\n' && c != '\t' && c != '\r') return false;
+    if (is_letter(c) || c == ' ' || byte >= 0x80) ++fine;
+  }
+  return text.size() >= 12 && fine * 10 >= text.size() * 7 && (text.find(' ') != std::string_view::npos || is_utf8(text));
+}
+
+class Decoder {
+ public:
+  explicit Decoder(std::string_view text) : text_(text) {}
+
+  std::vector<Layer> run() {
+    runs();
+    percent_and_entities();
+    if (text_.size() <= (64U << 10)) whole();
+    for (Layer& layer : open_spellings(text_)) add(std::move(layer.how), std::move(layer.text), layer.begin, layer.end);
+    return std::move(layers_);
+  }
+
+ private:
+  void add(std::string how, std::string text, std::size_t begin, std::size_t end) {
+    if (layers_.size() >= 64 || total_ + text.size() > (256U << 10)) return;
+    total_ += text.size();
+    layers_.push_back({std::move(how), std::move(text), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)});
+  }
+  // Runs of base64 letters: hexadecimal first, it is a subset. One that is long enough covers every place that is that many on, so
+  // most of a text is never looked at.
+  void runs() {
+    constexpr std::size_t kShortest = 24;
+    const auto is_letter_at = [&](std::size_t i) { return base64_value(text_[i]) >= 0; };
+    for (std::size_t next = 0; next + kShortest <= text_.size();) {
+      const std::size_t probe = next + kShortest - 1;
+      if (!is_letter_at(probe)) {
+        next = probe + 1;
+        continue;
+      }
+      std::size_t begin = probe, end = probe + 1;
+      while (begin > next && is_letter_at(begin - 1)) --begin;
+      while (end < text_.size() && is_letter_at(end)) ++end;
+      while (end + 1 < text_.size() && text_[end] == '\n' && end - begin >= 60 && is_letter_at(end + 1)) {  // wrapped, as in a mail
+        for (++end; end < text_.size() && is_letter_at(end);) ++end;
+      }
+      if (end - begin >= kShortest) decode_run(begin, end);
+      next = end;
+    }
+  }
+  void decode_run(std::size_t begin, std::size_t end) {
+    std::string run(text_.substr(begin, end - begin));
+    std::erase(run, '\n');
+    const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
+    std::string text = hex ? from_hex(run) : from_base64(run);
+    if (reads_like_text(text)) return add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
+    text = from_base32(run);
+    if (reads_like_text(text)) add("base32", std::move(text), begin, end);
+  }
+  static std::string from_hex(std::string_view run) {
+    std::string text;
+    for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_value(run[i]) * 16 + hex_value(run[i + 1]));
+    return text;
+  }
+  static std::string from_base32(std::string_view run) {  // RFC 4648
+    std::string text;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : run) {
+      if (!((c >= 'A' && c <= 'Z') || (c >= '2' && c <= '7'))) return {};
+      bits = (bits << 5U) | static_cast<std::uint32_t>(c >= 'A' ? c - 'A' : c - '2' + 26);
+      if ((count += 5) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+    }
+    return text;
+  }
+  static std::string from_base64(std::string_view run) {
+    std::string text;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : run) {
+      bits = (bits << 6U) | static_cast<std::uint32_t>(base64_value(c));
+      if ((count += 6) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+    }
+    return text;
+  }
+  // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
+  void percent_and_entities() {
+    std::size_t marks = 0;
+    for (const char mark : {'%', '&', '\\', '='}) {  // rare, and found many bytes at a time
+      for (std::size_t at = text_.find(mark); at != std::string_view::npos; at = text_.find(mark, at + 1)) ++marks;
+    }
+    if (marks < 8 || marks * 12 < text_.size()) return;
+    std::size_t count = 0;
+    std::string text;
+    for (std::size_t i = 0; i < text_.size();) {
+      std::uint32_t code = 0;
+      const std::size_t length = escape_at(i, code);
+      if (length != 0) ++count;
+      const bool is_byte = text_[i] == '%' || text_[i] == '=' || text_.substr(i, 2) == "\\x";
+      if (length == 0 || code > 0x10FFFF) text += text_.substr(i, std::max<std::size_t>(length, 1));
+      else if (is_byte) text += static_cast<char>(code);
+      else append_utf8(text, code);
+      i += std::max<std::size_t>(length, 1);
+    }
+    if (count >= 8 && count * 12 >= text_.size() && reads_like_text(text)) add("escapes", std::move(text), 0, text_.size());
+  }
+  std::size_t escape_at(std::size_t i, std::uint32_t& code) const noexcept {
+    const std::string_view rest = text_.substr(i, 10);
+    const auto pair = [&](std::size_t at) {
+      if (at + 1 >= rest.size() || hex_value(rest[at]) < 0 || hex_value(rest[at + 1]) < 0) return false;
+      code = static_cast<std::uint32_t>(hex_value(rest[at]) * 16 + hex_value(rest[at + 1]));
+      return true;
+    };
+    if ((rest[0] == '%' || rest[0] == '=') && pair(1)) return 3;  // and quoted-printable
+    if (rest.starts_with("\\x") && pair(2)) return 4;
+    if (rest.starts_with("\\u") && pair(2)) {
+      const std::uint32_t high = code;
+      if (pair(4)) return code += high << 8U, 6;
+    }
+    if (!rest.starts_with("&#")) return 0;
+    const std::size_t end = rest.find(';');
+    if (end == std::string_view::npos || end < 3) return 0;
+    const bool hex = rest[2] == 'x' || rest[2] == 'X';
+    for (std::size_t k = hex ? 3 : 2; k < end; ++k) {
+      const int digit = hex_value(rest[k]);
+      if (digit < 0 || (!hex && digit > 9)) return 0;
+      code = code * (hex ? 16U : 10U) + static_cast<std::uint32_t>(digit);
+    }
+    return end + 1;
+  }
+  // Only when the result has words that instructions have, and the text itself has none.
+  void whole() {
+    const auto speaks = [](std::string_view text) {
+      int hits = 0;
+      for (const char* word : {"nstruct", "gnore", "system", "prompt", " the ", " and ", "you", " to ", "all "})
+        hits += text.find(word) != std::string_view::npos ? 1 : 0;
+      return hits >= 3;
+    };
+    if (!speaks(text_)) {
+      std::string rotated(text_);
+      for (char& c : rotated) {
+        if (c >= 'a' && c <= 'z') c = static_cast<char>('a' + (c - 'a' + 13) % 26);
+        else if (c >= 'A' && c <= 'Z') c = static_cast<char>('A' + (c - 'A' + 13) % 26);
+      }
+      std::string reversed(text_.rbegin(), text_.rend());
+      if (speaks(rotated)) add("rot13", std::move(rotated), 0, text_.size());
+      if (speaks(reversed)) add("reversed", std::move(reversed), 0, text_.size());
+    }
+    spaced();
+  }
+  // i g n o r e: where most letters stand alone, single blanks between letters go.
+  void spaced() {
+    const auto lone = [&](std::size_t i) {
+      return is_letter(text_[i]) && (i == 0 || !is_letter(text_[i - 1])) && (i + 1 == text_.size() || !is_letter(text_[i + 1]));
+    };
+    std::size_t single = 0;
+    std::size_t letters = 0;
+    for (std::size_t i = 0; i < text_.size(); ++i) single += lone(i) ? 1U : 0U, letters += is_letter(text_[i]) ? 1U : 0U;
+    if (single < 12 || single * 2 < letters) return;
+    std::string joined;
+    for (std::size_t i = 0; i < text_.size(); ++i) {
+      const bool glue = (text_[i] == ' ' || text_[i] == '-' || text_[i] == '.') && i > 0 && i + 1 < text_.size() &&
+                        is_letter(text_[i - 1]) && is_letter(text_[i + 1]);
+      const bool blank = text_[i] == ' ' && !joined.empty() && joined.back() == ' ';
+      if (!glue && !blank) joined += text_[i];
+    }
+    add("spaced", std::move(joined), 0, text_.size());
+  }
+
+  std::string_view text_;
+  std::vector<Layer> layers_;
+  std::size_t total_ = 0;
+};
+
+}  // namespace
+
+std::vector<Layer> decode_layers(std::string_view text) { return Decoder(text).run(); }
+
+}  // namespace belljar::guard

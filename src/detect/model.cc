@@ -1,0 +1,95 @@
+#include "detect/model.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <iterator>
+#include <string>
+#include <string_view>
+
+namespace belljar::guard {
+namespace {
+
+// A row each: kind, name or names, weight.
+constexpr std::string_view kWeightRows =
+#include "detect/weights.inc"
+    ;
+
+// In the order of signs.h.
+constexpr std::string_view kRoleNames[] = {
+    "drop",    "earlier", "orders", "send",    "secret", "reveal", "prompt",   "model",   "ai",        "hide",     "not",
+    "person",  "act",     "target", "must",    "talk",   "reply",  "you",      "lead",    "off",       "guarding", "pay",
+    "funds",   "tool",    "later",  "session", "read",   "this",   "language", "pretend", "limits",    "got",      "follow",
+    "approve", "office",  "ask",    "store",   "md",     "self",   "need",     "void",    "transform", "image",    "swap",
+    "haul",    "omit",    "notice", "stored",  "before", "policy", "rights",   "says",    "task",      "remember", "quiet",
+    "now",     "when",    "invoke", "without", "to",     "handed", "led",      "memory",  "spare"};
+static_assert(std::size(kRoleNames) == 64);
+
+std::uint32_t role_named(std::string_view name) noexcept {
+  return static_cast<std::uint32_t>(std::ranges::find(kRoleNames, name) - std::begin(kRoleNames)) % 64;
+}
+
+std::string_view cut(std::string_view& text, char end) noexcept {
+  const std::size_t at = std::min(text.find(end), text.size());
+  const std::string_view head = text.substr(0, at);
+  text.remove_prefix(std::min(at + 1, text.size()));
+  return head;
+}
+
+}  // namespace
+
+std::string_view name_of_role(unsigned bit) noexcept { return kRoleNames[bit % 64]; }
+
+Weights::Weights() {
+  for (const bool stems : {true, false}) {  // a word's weight has its stem's in it
+    for (std::string_view rows = kWeightRows; !rows.empty();) {
+      std::string_view row = cut(rows, '\n');
+      const std::string_view kind = cut(row, ' ');
+      const std::size_t blank = row.rfind(' ');
+      if (kind.empty() || blank == std::string_view::npos || (kind == "stem") != stems) continue;
+      read_row(kind, row.substr(0, blank), std::strtof(std::string(row.substr(blank + 1)).c_str(), nullptr));
+    }
+  }
+}
+
+void Weights::read_row(std::string_view kind, std::string_view name, float weight) {
+  const std::string_view first = cut(name, ' ');  // `name`: the second of a pair
+  if (kind == "bias") bias_ = weight;
+  else if (kind == "sentence") sentence_ = weight;
+  else if (kind == "role") roles_[role_named(first)] = weight;
+  else if (kind == "order") orders_[role_named(first)] = weight;
+  else if (kind == "not") negated_[role_named(first)] = weight;
+  else if (kind == "pair") pairs_[role_named(first) * 64 + role_named(name)] = weight;
+  else if (kind == "mark") marks_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
+  else if (kind == "talk") talk_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
+  else if (kind == "sign") slot_for({FeatureKind::kSign, hash_of(first)}).weight.own = weight;
+  else if (kind == "stem") slot_for({FeatureKind::kStem, hash_of(first)}).weight.own = weight;
+  else if (kind == "word") word_slot(first).weight.own += weight;
+  else if (kind == "near") word_slot(first).weight.near = weight;
+  else if (kind == "two") slot_for({FeatureKind::kTwoWords, hash_of_two(hash_of(first), hash_of(name))}).weight.own = weight;
+}
+
+Weights::Slot& Weights::slot_for(Feature feature) {
+  const std::uint32_t wanted = key(feature);
+  maybe_[place(wanted)] |= std::uint64_t{1} << (wanted >> 26U);
+  std::size_t i = wanted >> kShift;
+  while (slots_[i].key != 0 && slots_[i].key != wanted) i = (i + 1) % slots_.size();
+  slots_[i].key = wanted;
+  return slots_[i];
+}
+
+Weights::Slot& Weights::word_slot(std::string_view word) {
+  const Feature feature{FeatureKind::kWord, hash_of(word)};
+  const bool known = slot(feature) != nullptr;
+  Slot& made = slot_for(feature);
+  if (const std::string_view stem = stem_of(word); !known && !stem.empty())
+    made.weight.own = of({FeatureKind::kStem, hash_of(stem)});
+  return made;
+}
+
+const Weights& weights() {
+  static const Weights made;
+  return made;
+}
+
+}  // namespace belljar::guard

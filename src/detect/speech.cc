@@ -1,0 +1,425 @@
+#include "detect/speech.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "detect/signs.h"
+#include "detect/vocabulary.h"
+
+namespace belljar::guard {
+namespace {
+
+struct ByteSet {
+  bool is[256] = {};
+  constexpr explicit ByteSet(std::string_view bytes) {
+    for (const char c : bytes) is[static_cast<unsigned char>(c)] = true;
+  }
+  constexpr bool has(char c) const noexcept { return is[static_cast<unsigned char>(c)]; }
+};
+constexpr ByteSet kBeforeClause(" *\"'`-#/<({[_@"), kEndsClause("\n!?)]}"), kEndsPart(".:,;=|"), kBeginsItem("\n-#*|");
+constexpr ByteSet kMarking(":@{<\"`=;$|-.~");  // what a mark of a sentence begins with
+
+enum Kind : unsigned char { kOther, kWord, kWide, kStop, kCode, kColon, kOpen, kLine };
+struct Kinds {
+  Kind of[256];
+  constexpr Kinds() : of{} {
+    for (int c = 0; c < 256; ++c) {
+      const bool word = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '\'' || c >= 0x80;
+      of[c] = c >= 0xE3 && c <= 0xE9 ? kWide : word ? kWord : kOther;
+    }
+    of['.'] = of['!'] = of['?'] = kStop;
+    of['{'] = of['}'] = of[';'] = kCode;
+    of[':'] = kColon, of['('] = kOpen, of['\n'] = kLine;
+  }
+};
+constexpr Kinds kKinds;
+
+Kind kind(char c) noexcept { return kKinds.of[static_cast<unsigned char>(c)]; }
+bool is_wide(char c) noexcept { return kind(c) == kWide; }  // the first byte of a Chinese or Japanese letter
+bool is_word(char c) noexcept { return kind(c) == kWord || kind(c) == kWide; }
+bool is_gap(char c) noexcept { return c == ' ' || c == '\n' || static_cast<unsigned char>(c) >= 0x80; }
+bool is_new(Roles& known, std::uint32_t bit) noexcept {
+  const bool found = (known & role(bit)) == 0;
+  known |= role(bit);
+  return found;
+}
+
+constexpr std::string_view kStart = "^";  // stands before the first word of a sentence
+std::uint32_t bit_of(Mark mark) noexcept { return 1U << static_cast<unsigned>(mark); }
+
+// What the model's log-odds are worth among the other signs.
+int weight_of(float odds) noexcept { return odds < -1 ? 0 : odds < 0 ? 25 : 50; }
+
+}  // namespace
+
+Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log) : text_(text), log_(log) {
+  if (log_ != nullptr) log_->emplace_back();
+  tokenise();
+  end_sentence();
+  judge_all();
+}
+
+// A sentence at a time: its words are let go of; of each sentence a few numbers stay, for those around it.
+void Speech::end_sentence() {
+  if (tokens_.size() > 1) {
+    join_neighbours();
+    for (std::size_t i = tokens_.size(); i-- > 1;) tokens_[i - 1].ahead = tokens_[i].ahead | tokens_[i].roles;
+    for (std::size_t at = 0; at < tokens_.size(); ++at) find_at(at);
+  }
+  close_sentence();
+  tokens_.clear();
+  led_ = 0;
+}
+
+void Speech::take(Meaning meaning, std::size_t begin, std::size_t end) {
+  ++position_;
+  Roles roles = meaning.roles;
+  if (meaning.weighed == 0) return;
+  if ((roles & kTalk) != 0) ++talk_;
+  if ((meaning.weighed & kTalk) != 0) ++shows_, ++sentence_.talk;
+  const bool led = led_ == position_;
+  if ((roles & kLead) != 0) led_ = position_ + 1;
+  if (meaning.weighed == kLead && !is_wide(text_[begin])) return;  // of use to the next word only, and there are many
+  if (led) roles |= kLed;
+  tokens_.push_back({roles, meaning.weighed, 0, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), position_});
+  count_roles();
+}
+
+// --- the model (model.h) ---------------------------------------------------------------------------------------------------------
+
+void Speech::count(FeatureKind kind, std::uint32_t id, std::string_view name) {
+  sentence_.score += weights_.of({kind, id});
+  if (log_ == nullptr) return;
+  log_->back().features.push_back({kind, id});
+  log_->back().names.emplace_back(name);
+}
+
+void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& word) {
+  constexpr std::uint32_t kLongest = 48;  // a table or code without stops must not drown what it holds
+  if (sentence_.words >= kLongest) close_sentence();
+  Sentence& sentence = sentence_;
+  // A sentence goes on over the end of a line; lines that say nothing before one that does are left out of what is pointed at.
+  constexpr float kSaysNothing = 0.5F;
+  const bool new_line = begin > 0 && text_[begin - 1] == '\n' && sentence.score < kSaysNothing;
+  if (sentence.words == 0) sentence.first = static_cast<std::uint32_t>(begin), sentence.line = line_;
+  else sentence.marks |= marks_;
+  marks_ = 0;
+  if (sentence.words++ == 0 || new_line) sentence.begin = static_cast<std::uint32_t>(begin);
+  sentence.end = static_cast<std::uint32_t>(end);
+  sentence.score += word.weight.own, sentence.excuse += word.weight.near;
+  if (sentence.words == 1) last_text_ = kStart, last_word_ = hash_of(kStart);
+  const std::uint32_t pair = hash_of_two(last_word_, word.hash);
+  sentence.score += weights_.of({FeatureKind::kTwoWords, pair});
+  last_word_ = word.hash;
+  if (log_ == nullptr) return;
+  const std::string_view spelled = known_word(text_.substr(begin, end - begin));
+  log_word(spelled, word.hash, pair);
+  last_text_ = spelled;
+}
+
+void Speech::log_word(std::string_view word, std::uint32_t hash, std::uint32_t pair) {
+  SentenceFeatures& log = log_->back();
+  const auto add = [&](FeatureKind kind, std::uint32_t id, std::string_view name) {
+    log.features.push_back({kind, id}), log.names.emplace_back(name);
+  };
+  add(FeatureKind::kWord, hash, word);
+  add(FeatureKind::kNear, hash, word);
+  if (const std::string_view stem = stem_of(word); !stem.empty()) add(FeatureKind::kStem, hash_of(stem), stem);
+  add(FeatureKind::kTwoWords, pair, std::string(last_text_) + " " + std::string(word));
+}
+
+// Of the newest word: its roles, whether it is an order or negated, and each earlier word of the last nine with it. Once in a
+// sentence: a list or a log that says one thing again and again says no more than that.
+void Speech::count_roles() {
+  constexpr std::uint32_t kNear = 9;
+  constexpr Roles kCounted = ~(kLed | kLanguage | kMd | kLead);
+  const std::size_t at = tokens_.size() - 1;
+  const Token& token = tokens_[at];
+  const bool order = (token.weighed & kAnyAct) != 0 && is_order(at), negated = is_negated(at);
+  Roles earlier = 0;
+  for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) earlier |= tokens_[i].weighed & kCounted;
+  for (Roles bits = token.weighed & kCounted; bits != 0; bits &= bits - 1) {
+    const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
+    if (is_new(counted_roles_, bit)) count(FeatureKind::kRole, bit);
+    if (order && (kAnyAct & role(bit)) != 0 && is_new(counted_orders_, bit)) count(FeatureKind::kOrder, bit);
+    if (negated && is_new(counted_negated_, bit)) count(FeatureKind::kNegated, bit);
+    Roles others = earlier & ~counted_pairs_[bit];
+    counted_pairs_[bit] |= others;
+    for (; others != 0; others &= others - 1)
+      count(FeatureKind::kPair, static_cast<std::uint32_t>(std::countr_zero(others)) * 64 + bit);
+  }
+}
+
+// What the byte at `at`, between two words of a sentence, says besides them.
+std::uint32_t Speech::mark_at(std::size_t at) const noexcept {
+  const char before = at > 0 ? text_[at - 1] : ' ', after = at + 1 < text_.size() ? text_[at + 1] : ' ';
+  switch (text_[at]) {
+    case ':':
+      return text_.substr(at, 3) == "://" ? bit_of(Mark::kAddress) : 0;
+    case '@':
+      return is_word(after) ? bit_of(Mark::kAddress) : 0;
+    case '{':
+    case '<':
+      return is_word(after) ? bit_of(Mark::kToBeFilled) : 0;
+    case '"':
+    case '`':
+      return bit_of(Mark::kQuoted);
+    case '=':
+    case ';':
+      return bit_of(Mark::kCode);
+    case '$':
+    case '|':
+      return bit_of(Mark::kShell);
+    case '-':
+      return before == ' ' && after != ' ' ? bit_of(Mark::kShell) : 0;
+    case '.':
+      return before == ' ' ? bit_of(Mark::kHomeFile) : 0;
+    case '~':
+      return after == '/' ? bit_of(Mark::kHomeFile) : 0;
+    default:
+      return 0;
+  }
+}
+
+// Each of what a sentence has besides its words, once.
+void Speech::count_marks() {
+  constexpr std::size_t kSeen = 200;  // of a line before the sentence: more is not looked at
+  const std::size_t start = sentence_.first, from = start - std::min(start, kSeen);
+  const std::string_view said = text_.substr(start, sentence_.end - start);
+  const std::string_view before = text_.substr(from, start - from);
+  const std::string_view line = before.substr(std::max<std::size_t>(sentence_.line, from) - from);
+  std::uint32_t marks = sentence_.marks;
+  const auto mark = [&](Mark which) { marks |= bit_of(which); };
+  const auto first = std::ranges::find_if(said, [](char c) { return c == ' ' || c == ':' || c == ']'; });
+  if (first != said.end() && *first != ' ') mark(Mark::kKey);
+  if (line.find('"') != std::string_view::npos || line.find('`') != std::string_view::npos) mark(Mark::kQuoted);
+  if (before.ends_with("<!--") || before.ends_with("<!-- ")) mark(Mark::kHidden);
+  if (line.starts_with("//") || line.starts_with("#") || line.starts_with("*") || line.starts_with("/*")) mark(Mark::kComment);
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Mark::kCount); ++i) {
+    if (((marks >> i) & 1U) != 0) count(FeatureKind::kMark, i);
+  }
+  sentence_.quotes = (marks & bit_of(Mark::kQuoted)) != 0;
+}
+
+void Speech::close_sentence() {
+  for (; counted_ < found_.size(); ++counted_) count(FeatureKind::kSign, hash_of(found_[counted_].sign), found_[counted_].sign);
+  if (sentence_.words == 0) return;
+  count(FeatureKind::kSentence, 0);
+  count_marks();
+  if (log_ != nullptr) log_->back().talk = sentence_.talk, log_->back().quotes = sentence_.quotes, log_->emplace_back();
+  sentences_.push_back(sentence_);
+  sentence_ = {};
+  for (; counted_roles_ != 0; counted_roles_ &= counted_roles_ - 1) counted_pairs_[std::countr_zero(counted_roles_)] = 0;
+  counted_orders_ = counted_negated_ = 0;
+}
+
+// What the sentences around one say for it: that the text is about attacks, and quotes them.
+float Speech::excuse_of(std::size_t sentence) const noexcept {
+  const std::size_t from = sentence - std::min(sentence, kAround), to = std::min(sentence + kAround + 1, sentences_.size());
+  float sum = 0;
+  std::uint32_t talk = 0;
+  for (std::size_t i = from; i < to; ++i) sum += sentences_[i].excuse, talk += sentences_[i].talk;
+  sum += weights_.of({FeatureKind::kTalked, talk_feature(talk, sentences_[sentence].quotes)});
+  return std::clamp(sum, -kMostExcused, 0.F);
+}
+
+float Speech::best_ending_at(std::size_t sentence) const noexcept {
+  float sum = weights_.bias() + excuse_of(sentence), best = -1e9F;
+  for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;) best = std::max(best, sum += sentences_[i].score);
+  return best;
+}
+
+bool Speech::doubts(std::size_t begin, std::size_t end) const noexcept {
+  constexpr float kDoubt = -2.5F;
+  const auto first = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.end <= begin; });
+  std::size_t more = 2;  // what belongs to it may follow
+  for (auto one = first; one != sentences_.end() && (one->first < end || more-- > 0); ++one) {
+    if (best_ending_at(static_cast<std::size_t>(one - sentences_.begin())) >= kDoubt) return false;
+  }
+  return true;
+}
+
+// Each sentence alone, or with as few of the two before it as say most: what is innocent beside them is none of theirs.
+void Speech::judge_all() {
+  for (std::size_t last = 0; last < sentences_.size(); ++last) {
+    if (sentences_[last].score <= 0) continue;  // without it the ones before said as much
+    float sum = weights_.bias() + excuse_of(last);
+    int weight = 0;
+    std::uint32_t begin = 0;
+    for (std::size_t i = last + 1; i-- > 0 && i + kMostTogether > last;) {
+      sum += sentences_[i].score;
+      if (weight_of(sum) > weight) weight = weight_of(sum), begin = sentences_[i].begin;
+    }
+    if (weight > 0) found_.push_back({kLikely, weight, begin, sentences_[last].end});
+  }
+}
+
+// --- words and sentences ---------------------------------------------------------------------------------------------------------
+
+void Speech::tokenise() {
+  WordCache words(text_);
+  const char* const text = text_.data();
+  for (std::size_t i = 0; i < text_.size();) {
+    const Kind is = kind(text[i]);
+    const std::size_t begin = i;
+    if (is == kWord) {
+      while (i < text_.size() && kind(text[i]) == kWord) ++i;
+      const KnownWord word = words.of(begin, i);
+      count_word(begin, i, word);
+      take(word.meaning, begin, i);
+    } else if (is == kWide) {
+      Meaning meaning;
+      const std::size_t size = vocabulary().longest(text_.substr(i, 32), meaning);
+      i += size == 0 ? std::min<std::size_t>(3, text_.size() - i) : size;
+      count_word(begin, i, know_word(text_.substr(begin, i - begin), meaning));
+      take(meaning, begin, begin + (size == 0 ? 1 : size));
+    } else {
+      if (ends_sentence(i)) end_sentence();
+      if (kMarking.has(text[i])) marks_ |= mark_at(i);
+      if (is == kLine) line_ = static_cast<std::uint32_t>(i + 1);
+      ++i;
+    }
+  }
+}
+
+// In code a brace, a call or a scope ends what belongs together.
+bool Speech::ends_sentence(std::size_t at) const noexcept {
+  const Kind is = kind(text_[at]);
+  if (is == kOther) return false;
+  const char after = at + 1 < text_.size() ? text_[at + 1] : '\n';
+  if (is == kStop) return after == '"' || is_gap(after);
+  if (is == kColon) return after == ':';
+  if (is == kOpen) return at > 0 && is_word(text_[at - 1]);
+  return is == kCode || kBeginsItem.has(after);
+}
+
+// `language model` is no other model; `CLAUDE.md` is a file.
+void Speech::join_neighbours() {
+  for (std::size_t i = 0; i < tokens_.size(); ++i) {
+    if ((tokens_[i].roles & (kModel | kAi)) == 0) continue;
+    const bool after = i + 1 < tokens_.size() && tokens_[i + 1].position - tokens_[i].position <= 2;
+    const bool before = i > 0 && tokens_[i].position - tokens_[i - 1].position <= 1;
+    if ((after && (tokens_[i + 1].roles & kLanguage) != 0) || (before && (tokens_[i - 1].roles & kLanguage) != 0))
+      tokens_[i].roles |= kAi;
+    if (after && (tokens_[i + 1].roles & kMd) != 0 && text_[tokens_[i].end] == '.') tokens_[i].roles = kStore;
+  }
+}
+
+bool Speech::beside(std::size_t left, std::size_t right) const noexcept {
+  return tokens_[right].position - tokens_[left].position <= 1;
+}
+
+// The next word of these roles in the sentence, with at most `gap` words on the way; its index, or 0.
+std::size_t Speech::next(std::size_t from, Roles roles, int gap) const noexcept {
+  for (std::size_t i = from + 1;
+       i < tokens_.size() && tokens_[i].position - tokens_[from].position <= static_cast<std::uint32_t>(gap); ++i) {
+    if ((tokens_[i].roles & roles) != 0) return i;
+  }
+  return 0;
+}
+
+// Nothing of the clause stands before it but quotes and the marks of lists, comments and keys. In code a point or a colon between
+// two words ends no clause.
+bool Speech::begins_clause(std::size_t at) const noexcept {
+  std::size_t i = tokens_[at].begin;
+  while (i > 0 && kBeforeClause.has(text_[i - 1])) --i;
+  if (i == 0 || kEndsClause.has(text_[i - 1])) return true;
+  if (text_[i - 1] == '>') return i == 1 || text_[i - 2] != '-';
+  const bool apart = i < tokens_[at].begin || static_cast<unsigned char>(text_[i]) >= 0x80;
+  return apart && kEndsPart.has(text_[i - 1]);
+}
+
+bool Speech::is_order(std::size_t at) const noexcept {
+  if (begins_clause(at) || (tokens_[at].roles & kLed) != 0) return true;
+  if (!is_wide(text_[tokens_[at].begin])) return false;
+  // Chinese puts what the order is about before the verb: 把 ... 写入.
+  for (std::size_t i = at; i > 0 && tokens_[at].position - tokens_[i - 1].position <= 10; --i) {
+    if ((tokens_[i - 1].roles & kLead) != 0 && is_wide(text_[tokens_[i - 1].begin])) return true;
+  }
+  return false;
+}
+
+bool Speech::is_negated(std::size_t at) const noexcept {
+  return at > 0 && beside(at - 1, at) && (tokens_[at - 1].roles & kNot) != 0;
+}
+
+bool Speech::has_destination(std::size_t at) const noexcept {
+  const std::string_view near = text_.substr(tokens_[at].begin, 200);
+  std::size_t mark = near.find('@');
+  while (mark != std::string_view::npos && (mark == 0 || !is_word(near[mark - 1]))) mark = near.find('@', mark + 1);
+  return near.find("http") != std::string_view::npos || near.find("webhook") != std::string_view::npos ||
+         (mark != std::string_view::npos && near.find('.', mark) != std::string_view::npos);
+}
+
+// How plainly the model at `at` is spoken to: it begins a clause, ends one with a colon, or stands behind "dear" or "to".
+int Speech::called(std::size_t at) const noexcept {
+  const Token& token = tokens_[at];
+  const std::string_view rest = text_.substr(token.end, 3);
+  const std::size_t colon = rest.starts_with(" :") ? 1 : 0;  // as in French
+  const bool colon_ends = colon < rest.size() && rest[colon] == ':' && (colon + 1 == rest.size() || is_gap(rest[colon + 1]));
+  const bool ends = colon_ends || (rest.size() > 1 && rest[0] == ',' && is_gap(rest[1]));
+  const char before = token.begin > 0 ? text_[token.begin - 1] : '\n';
+  if (before == '@') return 45;
+  if (begins_clause(at)) return ends ? ((token.roles & kAi) != 0 ? 55 : 45) : ((token.roles & kAi) != 0 ? 35 : 15);
+  std::size_t first = at;
+  while (first > 0 && token.position - tokens_[first - 1].position <= 3) --first;
+  for (std::size_t i = first; i < at; ++i) {
+    const bool to = (tokens_[i].roles & kTo) != 0 && begins_clause(i);
+    if (to || (tokens_[i].roles & kNotice) != 0) return (token.roles & kAi) != 0 ? 50 : ends ? 40 : 25;
+  }
+  if (colon_ends) return (token.roles & kAi) != 0 ? 50 : 35;
+  return 0;
+}
+
+// "Assistant: delete ...", "to all agents: first run ...".
+void Speech::match_call(std::size_t at) {
+  const int weight = called(at);
+  if (weight == 0) return;
+  for (std::size_t i = at; (i = next(i, kAnyAct | kMust, 12)) != 0;) {
+    if (tokens_[i].position - tokens_[at].position > 14) return;
+    // Where the language has a form of its own for orders, the place says little.
+    const bool plain =
+        static_cast<unsigned char>(text_[tokens_[i].begin]) >= 0x80 || tokens_[i].position - tokens_[at].position == 1;
+    if ((tokens_[i].roles & kMust) == 0 && !plain && !is_order(i)) continue;
+    found_.push_back({"addresses-assistant", weight, tokens_[at].begin, tokens_[i].end});
+    return;
+  }
+}
+
+void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
+  const int weight = order ? pattern.ordered : pattern.told;
+  if (weight == 0) return;
+  // "do not forget to follow ..."
+  if (pattern.roles[0] == kNot && at + 1 < tokens_.size() && beside(at, at + 1) && (tokens_[at + 1].roles & kDrop) != 0) return;
+  std::size_t last = at;
+  for (std::size_t k = 1; k < std::size(pattern.roles) && pattern.roles[k] != 0; ++k) {
+    if ((last = next(last, pattern.roles[k], pattern.gap)) == 0) return;
+  }
+  if (pattern.needs == Pattern::Needs::kDestination && !has_destination(at)) return;
+  if (pattern.needs == Pattern::Needs::kColon &&
+      text_.substr(tokens_[at].begin, tokens_[last].begin - tokens_[at].begin).find(':') == std::string_view::npos)
+    return;
+  found_.push_back({pattern.sign, weight, tokens_[at].begin, tokens_[last].end});
+}
+
+void Speech::find_at(std::size_t at) {
+  const Vocabulary& known = vocabulary();
+  const Roles roles = tokens_[at].roles, ahead = tokens_[at].ahead;
+  if ((roles & (kModel | kAi)) != 0) match_call(at);
+  Roles bits = roles & known.first_roles();
+  if (bits == 0 || ahead == 0) return;
+  if (is_negated(at)) bits &= ~kAnyAct;  // "do not ignore ..."
+  const bool order = is_order(at);
+  for (; bits != 0; bits &= bits - 1) {
+    for (const Pattern* pattern : known.beginning_with(static_cast<std::size_t>(std::countr_zero(bits)))) {
+      const bool possible = (pattern->roles[1] & ahead) != 0 && (pattern->roles[2] == 0 || (pattern->roles[2] & ahead) != 0);
+      if (possible) match(*pattern, at, order);
+    }
+  }
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,114 @@
+// What the words of a text say together, as far as the rows of signs.h know: orders, and whom they address. Of normalised text
+// (normal.h), in one pass.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "detect/model.h"
+#include "detect/signs.h"
+#include "detect/vocabulary.h"
+
+namespace belljar::guard {
+
+// A combination that was found, in bytes of the text.
+struct Saying {
+  std::string_view sign;
+  int weight = 0;
+  std::size_t begin = 0, end = 0;
+};
+
+// What the model looks at, for who makes its weights.
+struct SentenceFeatures {
+  std::vector<Feature> features;
+  std::vector<std::string> names;  // of words and pairs of words; empty for the others
+  std::uint32_t talk = 0;
+  bool quotes = false;
+};
+// How many sentences before and behind one may excuse it, how much, and the feature of talk about attacks among them.
+constexpr std::size_t kAround = 20;
+constexpr std::size_t kMostTogether = 3;  // sentences that the model looks at as one
+constexpr float kMostExcused = 4;
+constexpr std::uint32_t talk_feature(std::uint32_t talk, bool quotes) noexcept {
+  return (talk > 7 ? 4 : talk > 3 ? 3 : talk > 1 ? 2 : talk) + (quotes ? 5 : 0);
+}
+
+constexpr std::string_view kLikely = "likely-instruction";  // the model says so
+
+class Speech {
+ public:
+  // `log` gets each sentence's features when there is one.
+  explicit Speech(std::string_view text, std::vector<SentenceFeatures>* log = nullptr);
+
+  const std::vector<Saying>& sayings() const noexcept { return found_; }
+  // Words that say the text is about attacks.
+  int talk() const noexcept { return talk_; }
+  // Words of texts that show attacks: tests, reports, slides.
+  int shows() const noexcept { return shows_; }
+  // The model finds nothing in the sentences from `begin` to `end` and the next: rows that do are rather mistaken.
+  bool doubts(std::size_t begin, std::size_t end) const noexcept;
+
+ private:
+  struct Token {  // a word that means something; the others only count as distance
+    Roles roles;
+    Roles weighed;  // for the model: those, and more
+    Roles ahead;    // of the words after it in the sentence
+    std::uint32_t begin, end, position;
+  };
+  void tokenise();
+  bool ends_sentence(std::size_t at) const noexcept;
+  void take(Meaning meaning, std::size_t begin, std::size_t end);
+  void end_sentence();
+  void join_neighbours();
+  void find_at(std::size_t at);
+  bool beside(std::size_t left, std::size_t right) const noexcept;
+  std::size_t next(std::size_t from, Roles roles, int gap) const noexcept;
+  bool is_order(std::size_t at) const noexcept;
+  bool is_negated(std::size_t at) const noexcept;
+  bool begins_clause(std::size_t at) const noexcept;
+  bool has_destination(std::size_t at) const noexcept;
+  int called(std::size_t at) const noexcept;
+  void match(const Pattern& pattern, std::size_t at, bool order);
+  void match_call(std::size_t at);
+
+  // What the model makes of one sentence or a few that follow each other.
+  struct Sentence {
+    float score = 0;
+    float excuse = 0;                                        // what it says for the sentences around it
+    std::uint32_t first = 0, begin = 0, end = 0, words = 0;  // begin: of what is pointed at
+    std::uint32_t talk = 0;                                  // words about attacks
+    std::uint32_t line = 0;                                  // where the line begins that its first word is of
+    std::uint32_t marks = 0;                                 // bits of Mark, between its words
+    bool quotes = false;
+  };
+  void count(FeatureKind kind, std::uint32_t id, std::string_view name = {});
+  void count_word(std::size_t begin, std::size_t end, const KnownWord& word);
+  void log_word(std::string_view word, std::uint32_t hash, std::uint32_t pair);
+  std::uint32_t mark_at(std::size_t at) const noexcept;
+  void count_marks();
+  void count_roles();
+  void close_sentence();
+  void judge_all();
+  float excuse_of(std::size_t sentence) const noexcept;
+  float best_ending_at(std::size_t sentence) const noexcept;
+
+  std::string_view text_;
+  std::vector<Token> tokens_;  // of the sentence
+  std::vector<Saying> found_;
+  std::uint32_t position_ = 0;
+  std::uint32_t line_ = 0, marks_ = 0;  // where this line begins; bits of Mark since the last word
+  std::uint32_t led_ = 0;               // the place behind a word that leads to an order
+  int talk_ = 0, shows_ = 0;
+  const Weights& weights_ = weights();
+  std::vector<SentenceFeatures>* log_;
+  Sentence sentence_ = {};  // this one
+  std::vector<Sentence> sentences_;
+  Roles counted_roles_ = 0, counted_orders_ = 0, counted_negated_ = 0, counted_pairs_[64] = {};  // in this sentence
+  std::uint32_t last_word_ = 0;                                                                  // its hash
+  std::string_view last_text_;
+  std::size_t counted_ = 0;  // of `found_`
+};
+
+}  // namespace belljar::guard

@@ -1,0 +1,142 @@
+#include "detect/vocabulary.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "detect/signs.h"
+
+namespace belljar::guard {
+namespace {
+
+bool is_arabic(char c) noexcept { return static_cast<unsigned char>(c) >= 0xD8 && static_cast<unsigned char>(c) <= 0xDB; }
+
+// The article, and words of one letter that are written together with the next: "and", "for", "with", "so".
+std::string_view without_article(std::string_view word) noexcept {
+  for (const std::string_view joined : {"و", "ف", "ب", "ك"}) {
+    if (word.size() > 6 && word.starts_with(joined)) word.remove_prefix(joined.size());
+  }
+  for (const std::string_view article : {"ال", "لل"}) {
+    if (word.starts_with(article)) return word.substr(article.size());
+  }
+  return word;
+}
+
+}  // namespace
+
+Vocabulary::Vocabulary() {
+  for (const Words& row : words_of_signs()) place_all(row, row.roles);
+  for (const Words& row : words_of_further_languages()) place_all(row, row.roles);
+  for (const Words& row : weighed_words()) place_all(row, 0);
+  for (const Pattern& pattern : patterns()) {
+    first_ |= pattern.roles[0];
+    for (Roles bits = pattern.roles[0]; bits != 0; bits &= bits - 1)
+      by_role_[static_cast<std::size_t>(std::countr_zero(bits))].push_back(&pattern);
+  }
+}
+
+Meaning Vocabulary::meaning(std::string_view word) const noexcept {
+  Meaning result;
+  if (word.size() < 2) return result;
+  for (const Entry& entry : list(word)) {
+    const std::size_t size = entry.text.size();
+    if (entry.open ? word.size() < size : word.size() != size) continue;
+    if (word[size - 1] == entry.text[size - 1] && std::memcmp(word.data(), entry.text.data(), size) == 0)
+      add(result, entry.meaning);
+  }
+  return result;
+}
+
+std::size_t Vocabulary::longest(std::string_view text, Meaning& meaning) const noexcept {
+  std::size_t size = 0;
+  if (text.size() < 2) return 0;
+  for (const Entry& entry : list(text)) {
+    if (entry.text.size() < size || !text.starts_with(entry.text)) continue;
+    if (entry.text.size() > size) meaning = {};
+    size = entry.text.size();
+    add(meaning, entry.meaning);
+  }
+  return size;
+}
+
+std::size_t Vocabulary::key(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t i) -> std::uint32_t { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0; };
+  return ((byte(0) | (byte(1) << 8U) | (byte(2) << 16U)) * 0x9E3779B1U) >> 16U;
+}
+
+// Nearly every word that means nothing ends here, at a few bytes that stay in the cache.
+const std::vector<Vocabulary::Entry>& Vocabulary::list(std::string_view text) const noexcept {
+  const std::size_t wanted = key(text);
+  return lists_[((maybe_[wanted / 64] >> (wanted % 64)) & 1U) == 0 ? 0 : index_[wanted]];
+}
+
+void Vocabulary::place_all(const Words& row, Roles roles) {
+  for (std::size_t at = 0; at < row.words.size();) {
+    const std::size_t end = std::min(row.words.find(' ', at), row.words.size());
+    if (end - at >= 2) place(row.words.substr(at, end - at), {roles, row.roles});
+    at = end + 1;
+  }
+}
+
+void Vocabulary::place(std::string_view word, Meaning meaning) {
+  const bool open = word.ends_with('*');
+  if (open) word.remove_suffix(1);
+  const std::size_t wanted = key(word);
+  std::uint16_t& list = index_[wanted];
+  maybe_[wanted / 64] |= std::uint64_t{1} << (wanted % 64);
+  if (list == 0) {
+    list = static_cast<std::uint16_t>(lists_.size());
+    lists_.emplace_back();
+  }
+  for (Entry& entry : lists_[list]) {
+    if (entry.text == word && entry.open == open) {
+      add(entry.meaning, meaning);
+      return;
+    }
+  }
+  lists_[list].push_back({word, open, meaning});
+}
+
+const Vocabulary& vocabulary() {
+  static const Vocabulary made;
+  return made;
+}
+
+KnownWord know_word(std::string_view word, Meaning meaning) {
+  const std::string_view known = known_word(word);
+  const std::uint32_t hash = hash_of(known);
+  return {meaning, hash, weights().of_word(known, hash)};
+}
+
+KnownWord know_word(std::string_view word) {
+  const Vocabulary& known = vocabulary();
+  Meaning meaning = known.meaning(word);
+  if (const std::size_t cut = word.rfind('\''); cut != std::string_view::npos)
+    Vocabulary::add(meaning, known.meaning(word.substr(cut + 1)));  // l'injection
+  if (meaning.weighed == 0 && is_arabic(word[0])) meaning = known.meaning(without_article(word));
+  return know_word(word, meaning);
+}
+
+WordCache::WordCache(std::string_view text) : text_(text) {
+  constexpr std::size_t kShort = 4096;
+  if (text.size() >= kShort) slots_.resize(std::size_t{1} << kBits);
+}
+
+KnownWord WordCache::of(std::size_t begin, std::size_t end) {
+  const std::size_t size = end - begin;
+  if (slots_.empty() || size > kLongest || begin + kLongest > text_.size()) return know_word(text_.substr(begin, size));
+  std::uint64_t first = 0, second = 0;
+  std::memcpy(&first, text_.data() + begin, 8), std::memcpy(&second, text_.data() + begin + 8, 8);
+  // Only the word's own bytes; the first stands lowest.
+  if (size <= 8) first &= ~std::uint64_t{0} >> (64 - 8 * size), second = 0;
+  else second &= ~std::uint64_t{0} >> (128 - 8 * size);
+  Slot& slot = slots_[((first * 0x9E3779B97F4A7C15U) ^ (second * 0xC2B2AE3D27D4EB4FU)) >> (64 - kBits)];
+  if (slot.first != first || slot.second != second) slot = {first, second, know_word(text_.substr(begin, size))};
+  return slot.word;
+}
+
+}  // namespace belljar::guard

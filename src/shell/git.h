@@ -1,0 +1,16 @@
+// What the words of git(1) start and write: settings of `-c`, options that name a program, files that are made.
+#pragma once
+
+#include <vector>
+
+#include "shell/script.h"
+#include "shell/wrappers.h"
+
+namespace belljar::guard {
+
+std::vector<Opened> started_by_git(const Part& part);
+// Where its output goes: `git archive -o FILE`, `git clone URL DIR`, `git config --system` ... What it does to its own work tree is
+// not among them.
+std::vector<Word> git_places(const Part& part);
+
+}  // namespace belljar::guard

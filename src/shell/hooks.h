@@ -1,0 +1,18 @@
+// Options of ordinary programs whose value is another program: `tar --to-command=TEXT`, `git -c core.pager=TEXT`; and variables
+// that say what programs run.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "shell/script.h"
+#include "shell/wrappers.h"
+
+namespace belljar::guard {
+
+// What the program starts because its words say so; the part itself is judged, too.
+std::vector<Opened> started_by_options(const Part& part);
+// A variable that changes what other programs run or load.
+bool is_risky_variable(std::string_view name) noexcept;
+
+}  // namespace belljar::guard

@@ -1,0 +1,99 @@
+#include "shell/whereabouts.h"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shell/places.h"
+#include "shell/script.h"
+
+namespace belljar::guard {
+
+std::string directory_behind(const std::string& here, const Word& word) {
+  const bool home = word.text == "~" || word.text.starts_with("~/");
+  if (!word.fixed && !(home && word.bounded && !word.pattern && word.lead >= word.text.size())) return {};
+  if (word.text.starts_with('/') || home) return normal_place(word.text);
+  return here.empty() || word.text.empty() || word.text == "-" ? std::string() : normal_place(here + "/" + word.text);
+}
+
+namespace {
+
+template <typename Skips>
+std::span<const Word> words_behind(const Part& part, Skips skips) noexcept {
+  std::span<const Word> words = part.argv;
+  while (!words.empty() && words[0].fixed && skips(words[0].text)) {
+    words = words.subspan(1);
+    while (!words.empty() && words[0].fixed && (words[0].text == "-p" || words[0].text == "--")) words = words.subspan(1);
+  }
+  return words;
+}
+
+std::span<const Word> words_of_cd(const Part& part) noexcept {
+  const std::span<const Word> words = words_here(part);
+  const std::string_view name = words.empty() || !words[0].fixed ? std::string_view() : std::string_view(words[0].text);
+  return name == "cd" || name == "pushd" || name == "popd" ? words : std::span<const Word>();
+}
+
+bool matters(std::string_view place) { return !place.empty() && (is_vital(place) || is_system(place)); }
+
+}  // namespace
+
+bool stays_here(std::string_view word) noexcept { return word == "command" || word == "builtin" || word == "time"; }
+std::span<const Word> words_here(const Part& part) noexcept { return words_behind(part, stays_here); }
+std::span<const Word> words_called(const Part& part) noexcept {
+  return words_behind(part, [](std::string_view word) { return word == "time"; });
+}
+
+std::string directory_after(const Part& part, const std::string& here) {
+  const std::span<const Word> argv = words_of_cd(part);
+  if (argv.empty()) return here;
+  const std::string_view name = argv[0].text;
+  std::vector<const Word*> words;
+  for (const Word& word : argv.subspan(1)) {
+    const bool option = word.fixed && word.text.size() > 1 && word.text[0] == '-';
+    if (!option) words.push_back(&word);
+    else if (word.text == "-n" && name != "cd") return here;  // only the list of pushd changes
+  }
+  if (words.empty()) return name == "cd" ? "~" : "";
+  return name == "popd" || words.size() > 1 ? "" : directory_behind(here, *words[0]);
+}
+
+bool is_cd(const Part& part) noexcept { return !words_of_cd(part).empty(); }
+
+bool surely_exists(std::string_view directory) {
+  return directory == "/" || directory == "~" || directory == "/tmp" || directory == "/var/tmp" || directory == "/usr/local" ||
+         (is_vital(directory) && std::ranges::count(directory, '/') == 1);
+}
+
+void add_places(std::vector<std::string>& places, const std::vector<std::string>& more) {
+  for (const std::string& place : more) {
+    if (matters(place) && std::ranges::find(places, place) == places.end()) places.push_back(place);
+  }
+}
+
+std::vector<std::string> all_of(const Whereabouts& place) {
+  std::vector<std::string> all{place.directory};
+  all.insert(all.end(), place.perhaps.begin(), place.perhaps.end());
+  return all;
+}
+
+// The directory is that of all, or one where little can be done; the rest are those where it may be instead.
+Whereabouts joined(const std::vector<Whereabouts>& ends) {
+  if (ends.empty()) return {};
+  Whereabouts result = ends[0];
+  for (const Whereabouts& end : ends) {
+    if (end.directory == result.directory) continue;
+    if (matters(result.directory) || result.directory.empty())
+      result.directory = matters(end.directory) ? std::string() : end.directory;
+  }
+  for (const Whereabouts& end : ends) {
+    add_places(result.perhaps, all_of(end));
+    add_places(result.failed, end.failed);
+  }
+  std::erase(result.perhaps, result.directory);
+  return result;
+}
+
+}  // namespace belljar::guard

@@ -1,0 +1,50 @@
+#include "detect/vocabulary.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace belljar::guard {
+namespace {
+
+void expect_same(const KnownWord& left, const KnownWord& right, std::string_view word) {
+  EXPECT_EQ(left.meaning.roles, right.meaning.roles) << word;
+  EXPECT_EQ(left.meaning.weighed, right.meaning.weighed) << word;
+  EXPECT_EQ(left.hash, right.hash) << word;
+  EXPECT_EQ(left.weight.own, right.weight.own) << word;
+  EXPECT_EQ(left.weight.near, right.weight.near) << word;
+}
+
+// Long enough for a cache; far more words than it has places, of 2 to 20 bytes, each twice.
+TEST(WordCache, SaysOfEachWordWhatIsSaidWithoutIt) {
+  std::string text;
+  for (int i = 0; i < 6000; ++i) {
+    const std::string number = std::to_string(i % 3000);
+    for (const char* word : {"ignore", "w", "previous", "l'injection", "игнорируй", "instructionsandmore"})
+      text += word + number + " ";
+    text += "ignore previous instructions l'injection и ";
+  }
+  WordCache cache(text);
+  for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+    end = text.find(' ', begin);
+    const std::string_view word = std::string_view(text).substr(begin, end - begin);
+    expect_same(cache.of(begin, end), know_word(word), word);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(WordCache, KeepsTheLastWordOfATextInBounds) {
+  const std::string text = std::string(5000, ' ') + "ignore";
+  WordCache cache(text);
+  expect_same(cache.of(5000, 5006), know_word("ignore"), "ignore");
+}
+
+TEST(Vocabulary, WordsBeforeAnApostropheAndArabicPrefixesAreTakenOff) {
+  EXPECT_NE(know_word("l'injection").meaning.roles & kTalk, 0U);
+  EXPECT_EQ(know_word("0").hash, know_word("17").hash);
+  EXPECT_NE(know_word("التعليمات").meaning.roles & kOrders, 0U);
+}
+
+}  // namespace
+}  // namespace belljar::guard
