@@ -64,7 +64,7 @@ void bench_guard(const Setting& setting, Report& report) {
   guard::Judge judge({});
   add(report, "parse and judge a command of 200 characters", time_each(setting.runs, [&] { (void)judge.judge(kCommand); }), 100);
   const std::string text = megabyte_of_text();
-  add(report, "scan 1 MB of documentation", time_each(std::max(setting.runs / 10, 5), [&] { (void)guard::scan(text); }), 10'000);
+  add(report, "scan 1 MB of documentation", time_each(std::max(setting.runs / 10, 5), [&] { (void)detect::scan(text); }), 10'000);
   bench_turn(setting, report, text);
 }
 

@@ -6,7 +6,7 @@
 
 #include "detect/detect.h"
 
-using namespace belljar::guard;
+using namespace belljar::detect;
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -150,8 +150,8 @@ std::string State::shown(const ToolUse& call, const Entered& entered) const {
     tell({.kind = AgentEvent::Kind::kNote, .agent = speaking, .text = format("{}: {}", call.name, note)});
   const std::string nonce = random_hex(12);
   if (nonce.empty()) return "the result cannot be shown: this machine gives no random numbers";
-  return guard::wrap_result({.tool = call.name, .source = static_cast<guard::Source>(entered.source), .content = shown.text},
-                            nonce);
+  return detect::wrap_result({.tool = call.name, .source = static_cast<detect::Source>(entered.source), .content = shown.text},
+                             nonce);
 }
 
 MiddlewareAnswer State::make_call(AgentRun& run, const ToolUse& call) {

@@ -54,7 +54,7 @@ std::string State::system_prompt() const {
       "A tool that is refused says why: do it another way that is allowed, or tell the user what is missing; do not try to get "
       "around it. When the task is done, say in a few sentences what you did and what came of it.\n\n",
       escaped(options.sandbox->workspace()));
-  text += guard::system_prompt_rules();
+  text += detect::system_prompt_rules();
   text += gate.system_prompt_rules();
   for (const auto& middleware : options.middleware) {
     if (const std::string words = middleware->prompt(); !words.empty()) text += "\n" + words;

@@ -44,7 +44,7 @@ struct State {
   AgentOptions options;
   ContentGate gate;
   Turn turn;
-  guard::ShellReader reader;
+  shell::ShellReader reader;
   Toolbox toolbox;
   std::vector<ChatMessage> messages;
   std::string user;  // what the user wrote, for the guardian

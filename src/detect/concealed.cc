@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 constexpr std::size_t kNear = 600;
@@ -51,4 +51,4 @@ bool Concealed::at(std::size_t at) const noexcept {
   return style != nullptr && style->begin >= from;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // Of normalised text (normal.h). The marks are looked for once, by their rare bytes: the signs that ask are many, the marks few.
 class Concealed {
@@ -25,4 +25,4 @@ class Concealed {
   Marks opened_, closed_, styles_;
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -10,7 +10,7 @@
 #include "detect/ascii.h"
 #include "detect/normal.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 struct Base64 {
@@ -234,4 +234,4 @@ class Decoder {
 
 std::vector<Layer> decode_layers(std::string_view text) { return Decoder(text).run(); }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

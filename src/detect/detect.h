@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 struct Sign {
   std::string name;         // "override", "addresses-assistant", "tag-characters" ...
@@ -45,4 +45,4 @@ std::string wrap_result(const ToolResult& result, std::string_view nonce);
 enum class Delimiters { kThere, kNone };
 std::string system_prompt_rules(Delimiters delimiters = Delimiters::kThere);
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -5,7 +5,7 @@
 
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 constexpr Words kFurtherSigns[] = {
@@ -142,4 +142,4 @@ constexpr Words kFurtherSigns[] = {
 
 std::span<const Words> words_of_further_languages() noexcept { return kFurtherSigns; }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

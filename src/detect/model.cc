@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 // A row each: kind, name or names, weight.
@@ -92,4 +92,4 @@ const Weights& weights() {
   return made;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

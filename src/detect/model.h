@@ -12,7 +12,7 @@
 
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // What a sentence can have. Each feature is a kind and a number; words and pairs of words count as hashes.
 enum class FeatureKind : std::uint8_t {
@@ -145,4 +145,4 @@ const Weights& weights();
 // The name of a role in weights.inc: "drop", "earlier" ...
 std::string_view name_of_role(unsigned bit) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -8,7 +8,7 @@
 
 #include "detect/ascii.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 struct Fold {
@@ -254,4 +254,4 @@ std::uint32_t next_code(std::string_view text, std::size_t& at) noexcept {
 
 Plain normalise(std::string_view text, Hidden& hidden) { return Normaliser(text, hidden).run(); }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // Lower-case text; `at[i]` is the byte of the original that character i came from.
 struct Plain {
@@ -48,4 +48,4 @@ std::vector<Layer> decode_layers(std::string_view text);
 // What is spelled otherwise than letter by letter (spellings.cc): numbers, morse, l33t, letters out of order, words pulled apart.
 std::vector<Layer> open_spellings(std::string_view text);
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

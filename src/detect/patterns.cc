@@ -2,7 +2,7 @@
 
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 constexpr auto kDestination = Pattern::Needs::kDestination;
@@ -157,4 +157,4 @@ constexpr Pattern kPatterns[] = {
 
 std::span<const Pattern> patterns() noexcept { return kPatterns; }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -2,7 +2,7 @@
 
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 constexpr Phrase kPhrases[] = {
@@ -266,4 +266,4 @@ constexpr Phrase kPhrases[] = {
 
 std::span<const Phrase> phrases() noexcept { return kPhrases; }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -2,7 +2,7 @@
 
 #include <span>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 // English, Spanish, French, German, Russian, Chinese; accents are folded before. Orders are in the form a stranger would give them
@@ -312,4 +312,4 @@ constexpr Words kWeighed[] = {
 std::span<const Words> words_of_signs() noexcept { return kSignRows; }
 std::span<const Words> weighed_words() noexcept { return kWeighed; }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

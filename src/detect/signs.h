@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // What a word can be in a sign; a word may be several.
 using Roles = std::uint64_t;
@@ -104,4 +104,4 @@ struct Pattern {
 };
 std::span<const Pattern> patterns() noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -10,7 +10,7 @@
 #include "detect/signs.h"
 #include "detect/vocabulary.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 struct ByteSet {
@@ -422,4 +422,4 @@ void Speech::find_at(std::size_t at) {
   }
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

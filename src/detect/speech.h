@@ -11,7 +11,7 @@
 #include "detect/signs.h"
 #include "detect/vocabulary.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // A combination that was found, in bytes of the text.
 struct Saying {
@@ -111,4 +111,4 @@ class Speech {
   std::size_t counted_ = 0;  // of `found_`
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -14,7 +14,7 @@
 #include "detect/ascii.h"
 #include "detect/normal.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 bool is_any(char c, std::string_view of) noexcept { return of.find(c) != std::string_view::npos; }
@@ -280,4 +280,4 @@ std::vector<Layer> open_spellings(std::string_view text) {
   return layers;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -10,7 +10,7 @@
 
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 bool is_arabic(char c) noexcept { return static_cast<unsigned char>(c) >= 0xD8 && static_cast<unsigned char>(c) <= 0xDB; }
@@ -139,4 +139,4 @@ KnownWord WordCache::of(std::size_t begin, std::size_t end) {
   return slot.word;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

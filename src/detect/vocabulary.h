@@ -10,7 +10,7 @@
 #include "detect/model.h"
 #include "detect/signs.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 // What a word can be: for the rows of patterns.cc, and for the model.
 struct Meaning {
@@ -78,4 +78,4 @@ class WordCache {
   std::vector<Slot> slots_;  // empty for a short text, which is done sooner than these are made
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -9,6 +9,11 @@
 #include "guard/call.h"
 
 namespace belljar::guard {
+
+using detect::is_digit;
+using detect::is_letter;
+using detect::is_upper;
+
 namespace {
 
 bool is_alnum(char c) noexcept { return is_letter(c) || is_digit(c); }

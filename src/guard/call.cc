@@ -16,6 +16,13 @@
 #include "shell/word_list.h"
 
 namespace belljar::guard {
+
+using shell::lower;
+using shell::Part;
+using shell::Script;
+using shell::ShellReader;
+using shell::Word;
+
 namespace {
 
 using policy::Node;

@@ -49,7 +49,7 @@ struct Call {
 // At most this much of arguments is taken apart; more is unread.
 inline constexpr std::size_t kMaxArguments = 4U << 20;
 
-Call read_call(const ProposedCall& call, ShellReader& reader);
+Call read_call(const ProposedCall& call, shell::ShellReader& reader);
 // It fetches or sends: what it says may have come over the network.
 bool talks(const Call& call) noexcept;
 // What the files that it shows are called together: one name, a secret's before any other; of several names no single one. Empty:
@@ -63,16 +63,16 @@ std::vector<Atom> find_atoms(std::string_view text);
 bool is_account(const Atom& atom) noexcept;
 
 // Of one simple command; adds to `call`. `script` is the whole, for what its pipes carry.
-void read_part(const Script& script, const Part& part, Call& call);
+void read_part(const shell::Script& script, const shell::Part& part, Call& call);
 // Code of another language in a word or a here-document: what it calls and the strings in it.
 // `named`: where those strings stand.
 void read_code(std::string_view code, std::string_view what, Call& call, std::string_view named);
 // A shell's text, with what it reads.
-void read_script(const std::string& text, ShellReader& reader, Call& call, std::string_view input = {});
+void read_script(const std::string& text, shell::ShellReader& reader, Call& call, std::string_view input = {});
 
 // Of one simple command, for Call::shows and Call::writes; the second of a tool's argument.
-void note_shown(const Part& part, Call& call);
-void note_written(const Script& script, const Part& part, Call& call);
+void note_shown(const shell::Part& part, Call& call);
+void note_written(const shell::Script& script, const shell::Part& part, Call& call);
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
 
 // Which files an act runs, and whether all tests.
@@ -84,7 +84,7 @@ RunFiles files_run(const Act& act);
 // By its last component: where `cd` led is not looked at.
 bool is_run_by(const RunFiles& run, std::string_view path);
 // Adds what the text of a file would do that `run` runs. Of code that is no shell's only what stands in quotes counts as a target.
-void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call);
+void read_file_code(const WrittenFile& file, const Act& run, shell::ShellReader& reader, Call& call);
 // An interpreter of files by its name: a shell, python, node ... (daily.cc)
 bool runs_files(std::string_view program) noexcept;
 // What such a program was told to run, and the word of it: a file, code in an argument, a module by its name.

@@ -20,6 +20,17 @@
 #include "shell/wrappers.h"
 
 namespace belljar::guard {
+
+using detect::is_digit;
+using detect::is_letter;
+using shell::has_word;
+using shell::is_shell;
+using shell::Part;
+using shell::Range;
+using shell::Redirect;
+using shell::Script;
+using shell::Word;
+
 namespace {
 
 // A program, with the sub-command that makes it so ("" any), and a word that must stand somewhere ("" none).

@@ -6,24 +6,19 @@
 #include "belljar/command_rules.h"
 #include "guard/judge.h"
 #include "policy/permit.h"
+#include "shell/numbers.h"
 #include "shell/script.h"
 #include "shell/wrappers.h"
 
 namespace belljar {
 namespace {
 
-bool is_name(std::string_view text) {
-  constexpr std::string_view kLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-  return !text.empty() && kLetters.find(text[0]) != std::string_view::npos &&
-         text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789") == std::string_view::npos;
-}
-
 // What a shell would be told to do the same; the words of `sh -c TEXT` are taken apart by the judge itself. Variables come first,
 // since they can change what a program does (LD_PRELOAD, GIT_SSH_COMMAND).
 std::string script_of(const Command& command) {
   std::string text;
   for (const auto& [name, value] : command.env) {
-    if (!is_name(name)) return "";
+    if (!shell::is_name(name)) return "";
     text += name + "=" + policy::shell_word(value) + " ";
   }
   for (const std::string& word : command.argv) text += policy::shell_word(word) + " ";
@@ -32,11 +27,11 @@ std::string script_of(const Command& command) {
 
 // A shell that runs its standard input, and gets that from whoever started it.
 bool reads_what_comes(const guard::PartVerdict& verdict) {
-  const guard::Part& part = verdict.part;
-  const bool given = !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const guard::Redirect& redirect) {
+  const shell::Part& part = verdict.part;
+  const bool given = !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const shell::Redirect& redirect) {
     return redirect.op.starts_with('<');
   });
-  return !given && guard::reads_script_from_stdin(part);
+  return !given && shell::reads_script_from_stdin(part);
 }
 
 // A judge for many threads.

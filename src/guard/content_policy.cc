@@ -107,9 +107,9 @@ struct Stripped {
 };
 
 void strip_lines(std::string& text, Stripped& result) {
-  const guard::Scan found = guard::scan(text);
+  const detect::Scan found = detect::scan(text);
   std::vector<std::pair<std::size_t, std::size_t>> lines;
-  for (const guard::Sign& sign : found.signs) {
+  for (const detect::Sign& sign : found.signs) {
     const std::size_t before = sign.begin == 0 ? std::string::npos : text.rfind('\n', sign.begin - 1);
     const std::size_t after = text.find('\n', sign.end);
     lines.emplace_back(before == std::string::npos ? 0 : before + 1, after == std::string::npos ? text.size() : after);
@@ -271,7 +271,7 @@ ContentShown ContentGate::apply(const Entered& what) const {
     shown.notes.push_back(format("{} bytes are beyond the limit of {}", shown.left_out, rule.max_bytes));
   }
   shown.done = rule.action;
-  if (rule.suspicious > rule.action && guard::scan(shown.text).suspicious()) {
+  if (rule.suspicious > rule.action && detect::scan(shown.text).suspicious()) {
     shown.done = rule.suspicious;
     shown.notes.emplace_back("the detector finds an injection in it");
   }

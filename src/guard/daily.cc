@@ -13,6 +13,11 @@
 #include "shell/word_list.h"
 
 namespace belljar::guard {
+
+using detect::Hidden;
+using detect::normalise;
+using shell::has_word;
+
 namespace {
 
 constexpr std::string_view kFetchers = "npx bunx uvx";  // a program of a package, by its name

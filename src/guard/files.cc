@@ -17,6 +17,17 @@
 #include "shell/wrappers.h"
 
 namespace belljar::guard {
+
+using shell::has_word;
+using shell::is_shell;
+using shell::lower;
+using shell::Part;
+using shell::Range;
+using shell::Redirect;
+using shell::Script;
+using shell::ShellReader;
+using shell::Word;
+
 namespace {
 
 // They show files as they are, or parts of them. Of the second the first operand is what they look for or do.

@@ -11,6 +11,24 @@
 #include "shell/wrappers.h"
 
 namespace belljar::guard {
+
+using shell::Arguments;
+using shell::Assignment;
+using shell::is_below;
+using shell::is_own_tree;
+using shell::is_risky_variable;
+using shell::is_shell;
+using shell::is_system;
+using shell::is_vital;
+using shell::normal_place;
+using shell::Part;
+using shell::Range;
+using shell::Reach;
+using shell::Redirect;
+using shell::Script;
+using shell::Valued;
+using shell::Word;
+
 namespace {
 
 using Names = std::span<const std::string_view>;

@@ -16,6 +16,12 @@
 #include "shell/script.h"
 
 namespace belljar::guard {
+
+using shell::Part;
+using shell::Script;
+using shell::Unread;
+using shell::Word;
+
 namespace {
 
 std::string pattern_text(const Rule& rule) {

@@ -12,7 +12,7 @@
 namespace belljar::guard {
 
 struct PartVerdict {
-  Part part;
+  shell::Part part;
   Decision decision = Decision::kPrompt;
   std::vector<Finding> findings;  // strictest first
   bool read_only = false;
@@ -22,7 +22,7 @@ struct PartVerdict {
 struct Verdict {
   Decision decision = Decision::kPrompt;
   std::vector<PartVerdict> parts;
-  std::vector<Unread> unread;
+  std::vector<shell::Unread> unread;
   // Every part is known to only read and nothing is unread: what plan mode lets through.
   bool read_only = false;
   // One sentence for who is asked or refused: the strictest finding.
@@ -38,10 +38,10 @@ class Judge {
   const RuleSet& rules() const noexcept { return rules_; }
 
  private:
-  PartVerdict judge_part(const Script& script, const Part& part) const;
+  PartVerdict judge_part(const shell::Script& script, const shell::Part& part) const;
 
   RuleSet rules_;
-  ShellReader reader_;
+  shell::ShellReader reader_;
 };
 
 // For people, and as one JSON object.

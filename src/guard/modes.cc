@@ -12,6 +12,12 @@
 #include "shell/script.h"
 
 namespace belljar::guard {
+
+using shell::Arguments;
+using shell::Part;
+using shell::Valued;
+using shell::Word;
+
 namespace {
 
 bool is_octal(std::string_view mode) noexcept {

@@ -17,6 +17,16 @@
 #include "shell/wrappers.h"
 
 namespace belljar::guard {
+
+using shell::Assignment;
+using shell::has_word;
+using shell::is_name;
+using shell::is_risky_variable;
+using shell::Part;
+using shell::Redirect;
+using shell::system_name;
+using shell::Word;
+
 namespace {
 
 // An option in `list`: `--output` also as `--output=x` and by every beginning of it, since getopt_long(3) takes the shortest that

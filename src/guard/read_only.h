@@ -12,12 +12,12 @@
 namespace belljar::guard {
 
 // Why `part` is not known to only read; nullopt when it is.
-std::optional<std::string> why_not_read_only(const Part& part);
+std::optional<std::string> why_not_read_only(const shell::Part& part);
 // The same of its redirections and assignments alone: for a wrapper, whose command is judged by itself.
-std::optional<std::string> why_not_surroundings(const Part& part);
+std::optional<std::string> why_not_surroundings(const shell::Part& part);
 
 // Whether it opens a file for writing, as far as is known before the run: no descriptor, not /dev/null.
-bool writes_a_file(const Redirect& redirect) noexcept;
+bool writes_a_file(const shell::Redirect& redirect) noexcept;
 
 // The programs that are known, and what is refused of each, for `belljar rules list`.
 struct ReadOnlyProgram {

@@ -13,6 +13,14 @@
 #include "shell/global_options.h"
 
 namespace belljar::guard {
+
+using shell::Part;
+using shell::Script;
+using shell::ShellReader;
+using shell::takes_word;
+using shell::TakesWord;
+using shell::Word;
+
 namespace {
 
 constexpr std::array<std::string_view, 7> kSystemDirs{"/bin/",      "/usr/bin/",        "/usr/local/bin/",   "/sbin/",

@@ -16,6 +16,12 @@
 #include "guard/lexicon.h"
 
 namespace belljar::guard {
+
+using detect::decode_layers;
+using detect::Hidden;
+using detect::normalise;
+using detect::scan;
+
 namespace {
 
 constexpr std::size_t kNear = 220;       // bytes around a place that belong to it
@@ -184,7 +190,7 @@ Known read_text(Entered what, bool scanned) {
   Hidden hidden;
   known.layers.push_back({"text", normalise(known.what.text, hidden), 0});
   if (!scanned) return known;
-  for (Layer& layer : decode_layers(known.what.text)) {
+  for (detect::Layer& layer : decode_layers(known.what.text)) {
     if (layer.how == "rot13" || layer.how == "reversed") continue;  // of any text: the detector judges those
     Hidden inner;
     known.layers.push_back({layer.how, normalise(layer.text, inner), layer.begin});

@@ -16,7 +16,7 @@ namespace belljar::guard {
 struct Known {
   struct Layer {
     std::string how;  // "text", "base64"
-    Plain plain;
+    detect::Plain plain;
     std::size_t at = 0;  // of a hidden layer: where it begins in the original
   };
   Entered what;

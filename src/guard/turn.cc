@@ -76,7 +76,7 @@ struct Turn::State {
   std::deque<Known> foreign;  // untrusted
   std::size_t bytes = 0;
   bool full = false;
-  guard::ShellReader reader;
+  shell::ShellReader reader;
   std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
   std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
 

@@ -99,8 +99,8 @@ Defence::Defence(DefenceOptions options)
 
 std::string Defence::rules_for_model() const {
   if (options_.level == DefenceLevel::kOff) return {};
-  if (options_.level == DefenceLevel::kJudge) return guard::system_prompt_rules(guard::Delimiters::kNone);
-  return guard::system_prompt_rules() + (gate_ ? gate_->system_prompt_rules() : "");
+  if (options_.level == DefenceLevel::kJudge) return detect::system_prompt_rules(detect::Delimiters::kNone);
+  return detect::system_prompt_rules() + (gate_ ? gate_->system_prompt_rules() : "");
 }
 
 // With mutex_ held.
@@ -329,7 +329,7 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::stri
   ShownResult result{.structured = std::move(structured), .notes = shown.notes};
   act_on_parts(shown, what, result.structured, result.notes);
   result.text =
-      guard::wrap_result({.tool = tool.name, .source = static_cast<guard::Source>(what.source), .content = shown.text}, nonce);
+      detect::wrap_result({.tool = tool.name, .source = static_cast<detect::Source>(what.source), .content = shown.text}, nonce);
   return result;
 }
 

@@ -107,7 +107,7 @@ class Defence {
   std::map<std::string, Memory> memories_;
   std::set<std::size_t> forgotten_;  // hashes of their names
   std::uint64_t clock_ = 0;
-  guard::ShellReader reader_;
+  shell::ShellReader reader_;
   std::string conversation_;                    // last named
   std::map<std::string, std::string> waiting_;  // reviews by their call
   std::mutex review_mutex_;                     // of two equal calls one asks

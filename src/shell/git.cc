@@ -15,7 +15,7 @@
 #include "shell/word_list.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 // git-config(1): keys whose value git hands to a shell, by the front and the end of their names.
@@ -205,7 +205,7 @@ void add_git_subcommand(const Part& part, std::size_t at, std::vector<Opened>& f
 }
 
 // git's own options take their value from the next word.
-bool takes_word(std::string_view option) noexcept { return guard::takes_word("git", option) == TakesWord::kYes; }
+bool takes_word(std::string_view option) noexcept { return shell::takes_word("git", option) == TakesWord::kYes; }
 
 // Where the subcommand stands; the number of words when there is none.
 std::size_t subcommand(const Part& part) noexcept {
@@ -323,4 +323,4 @@ std::vector<Word> git_places(const Part& part) {
   return places;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

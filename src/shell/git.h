@@ -6,11 +6,11 @@
 #include "shell/script.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 std::vector<Opened> started_by_git(const Part& part);
 // Where its output goes: `git archive -o FILE`, `git clone URL DIR`, `git config --system` ... What it does to its own work tree is
 // not among them.
 std::vector<Word> git_places(const Part& part);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

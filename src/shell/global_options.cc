@@ -4,7 +4,7 @@
 
 #include "shell/word_list.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 struct Row {
@@ -58,4 +58,4 @@ TakesWord takes_word(std::string_view program, std::string_view option) noexcept
   return TakesWord::kUnknown;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -3,11 +3,11 @@
 
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 enum class TakesWord { kNo, kYes, kUnknown };
 
 // Whether `option` of `program` takes its value from the next word. kUnknown: no table knows, so the next word may be either.
 TakesWord takes_word(std::string_view program, std::string_view option) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -15,7 +15,7 @@
 
 extern "C" const TSLanguage* tree_sitter_bash(void);
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 struct NamedKind {
@@ -158,4 +158,4 @@ const char* unreadable(std::string_view text) noexcept {
   return nullptr;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // What the reader knows of the grammar's node kinds. Everything else is unread.
 enum class Kind : std::uint8_t {
@@ -89,4 +89,4 @@ std::string_view without_blanks(std::string_view expansion) noexcept;
 // Why `text` must not be read at all; nullptr when it may.
 const char* unreadable(std::string_view text) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

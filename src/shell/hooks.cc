@@ -15,7 +15,7 @@
 #include "shell/word_list.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 // A program, its options with a value, and those of them whose value is run.
@@ -101,4 +101,4 @@ bool is_risky_variable(std::string_view name) noexcept {
          std::ranges::any_of(kRiskyPrefixes, [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -8,11 +8,11 @@
 #include "shell/script.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // What the program starts because its words say so; the part itself is judged, too.
 std::vector<Opened> started_by_options(const Part& part);
 // A variable that changes what other programs run or load.
 bool is_risky_variable(std::string_view name) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

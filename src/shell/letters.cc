@@ -13,7 +13,7 @@
 
 #include "shell/grammar.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 // What holds for the pieces of a node.
@@ -209,4 +209,4 @@ bool is_glued(std::string_view text, std::size_t begin, std::size_t end) noexcep
   return !apart;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

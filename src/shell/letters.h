@@ -14,7 +14,7 @@
 #include "shell/grammar.h"
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // Which shell runs the text. `sh` may be any: dash runs what stands in [[ a || b ]] or behind `&>` and ends $'a\' at its last
 // quote.
@@ -30,4 +30,4 @@ Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text,
 // [begin, end) holds escaped newlines only, and the shell joins what stands around them into one word or operator.
 bool is_glued(std::string_view text, std::size_t begin, std::size_t end) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

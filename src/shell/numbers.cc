@@ -11,7 +11,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
@@ -127,4 +127,4 @@ std::optional<Span> Numbers::doubtful(const Script& script) const {
   return std::nullopt;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

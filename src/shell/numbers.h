@@ -13,7 +13,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 class Numbers {
  public:
@@ -47,4 +47,4 @@ bool looks_up_subscript(std::span<const Word> argv) noexcept;
 // `argv` of `printf` may set a variable: by -v, or by a %n in its format.
 bool printf_sets(std::span<const Word> argv) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

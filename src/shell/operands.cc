@@ -13,7 +13,7 @@
 #include "shell/script.h"
 #include "shell/word_list.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 // The first of `names` that begins with `name`: getopt_long(3) takes the shortest that is unique.
@@ -300,4 +300,4 @@ std::vector<Word> written_places(const Part& part) {
   return places;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -6,7 +6,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // A short option in a cluster (`-rf`) or a long one, by any beginning that getopt takes.
 bool has_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept;
@@ -45,4 +45,4 @@ Word seen_from(const Word& directory, Word word);
 // The places that `part` writes to, redirections apart: the last operand of cp, what `-t` names, `find -fprint`, `curl -o` ...
 std::vector<Word> written_places(const Part& part);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -8,7 +8,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 constexpr std::string_view kRoots[] = {"/bin",   "/boot", "/dev",  "/etc",          "/home",    "/lib",    "/lib32",
@@ -124,4 +124,4 @@ Reach reaches_system(const Word& word, bool one_word) {
   return leaves || std::ranges::any_of(kSystem, may_become) ? Reach::kMaybe : Reach::kNo;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -6,7 +6,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // "." and ".." and doubled slashes taken away. Of a relative path the ".." that lead out stay in front, and "." is what it comes to
 // when nothing is left.
@@ -26,4 +26,4 @@ enum class Reach { kNo, kMaybe, kYes };
 // Whether the word names a place of the system. `one_word`: where several could not stand, as behind a redirection.
 Reach reaches_system(const Word& word, bool one_word);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -20,7 +20,7 @@
 #include "shell/whereabouts.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 void Reader::unread(Span where, std::string reason) {
   Unread found{std::move(reason), where};
@@ -260,4 +260,4 @@ void Reader::open_script(const Word& script, const Part& part, const std::string
   add_places(place.failed, failed);
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

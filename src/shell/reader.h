@@ -23,7 +23,7 @@
 #include "shell/variables.h"
 #include "shell/whereabouts.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 struct Child {
   TSNode node;
@@ -178,4 +178,4 @@ class Deeper {
   int& depth_;
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -14,7 +14,7 @@
 #include "shell/reader.h"
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 void Reader::expression(TSNode node) {
   const Deeper deeper(depth_);
@@ -162,4 +162,4 @@ void Reader::test(TSNode node) {
   expression(node);
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -16,7 +16,7 @@
 #include "shell/script.h"
 #include "shell/whereabouts.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // `exit 1`, `return`: what comes behind `a || exit` runs only where a went well. With a redirection, more words or in a pipe it may
 // fail or leave another shell, and `return` leaves nothing but a function.
@@ -287,4 +287,4 @@ void Reader::pipeline(TSNode node) {
   upstream = before;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -13,7 +13,7 @@
 #include "shell/script.h"
 #include "shell/words.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // `([x]=1)`: x is evaluated.
 void Reader::array(TSNode node) {
@@ -165,4 +165,4 @@ Word Reader::here_body(TSNode node, bool literal, bool strip) {
   return body;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

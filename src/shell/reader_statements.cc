@@ -17,7 +17,7 @@
 #include "shell/whereabouts.h"
 #include "shell/wrappers.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 void Reader::statement(TSNode node) {
   const Deeper deeper(depth_);
@@ -321,4 +321,4 @@ void Reader::leaves_by(const Part& part) {
   for (std::size_t i = exits_.size() - levels; i < exits_.size(); ++i) exits_[i].push_back(place);
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -13,7 +13,7 @@
 #include "shell/script.h"
 #include "shell/words.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 Word Reader::word(TSNode node) {
   Word result{.lead = std::string::npos, .bounded = true, .span = span(node)};
@@ -147,4 +147,4 @@ void Reader::add_concatenation(Word& word, TSNode node) {
   }
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -8,7 +8,7 @@
 #include "shell/grammar.h"
 #include "shell/reader.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 struct ShellReader::State {
   Grammar grammar;
@@ -63,4 +63,4 @@ std::string to_line(const Part& part) {
   return line;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

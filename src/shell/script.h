@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // Bytes [begin, end) of the script that was given. What stands inside an opened wrapper has the span of the word it came from.
 struct Span {
@@ -130,4 +130,4 @@ bool is_process(const Word& word) noexcept;
 // The part as one line for people, quoted like a shell would need it.
 std::string to_line(const Part& part);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -14,7 +14,7 @@
 #include "shell/script.h"
 #include "shell/word_list.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 constexpr std::size_t kMaxValue = 4096;
@@ -252,4 +252,4 @@ void Variables::look_at_command(TSNode node) {
   }
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -18,7 +18,7 @@
 #include "shell/grammar.h"
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 class Variables {
  public:
@@ -63,4 +63,4 @@ class Variables {
   std::vector<std::pair<std::uint32_t, std::string_view>> assigned_;  // where, in order
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -9,7 +9,7 @@
 #include "shell/places.h"
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 std::string directory_behind(const std::string& here, const Word& word) {
   const bool home = word.text == "~" || word.text.starts_with("~/");
@@ -96,4 +96,4 @@ Whereabouts joined(const std::vector<Whereabouts>& ends) {
   return result;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

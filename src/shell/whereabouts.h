@@ -9,7 +9,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // The working directory of the shell that reads.
 struct Whereabouts {
@@ -41,4 +41,4 @@ bool stays_here(std::string_view word) noexcept;
 // Where a `cd` cannot fail on an ordinary system.
 bool surely_exists(std::string_view directory);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

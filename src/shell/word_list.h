@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // `word` is one of `list`, whose words are separated by single spaces. The empty word is none.
 inline bool has_word(std::string_view list, std::string_view word) noexcept {
@@ -25,4 +25,4 @@ inline std::string lower(std::string_view text) {
   return result;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

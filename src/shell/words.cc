@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 bool is_octal(char c) noexcept { return c >= '0' && c <= '7'; }
@@ -132,4 +132,4 @@ void add_ansi_c(Word& word, std::string_view raw) {
   if (const std::size_t nul = word.text.find('\0'); nul != std::string::npos) add_dynamic(word, true);
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -6,7 +6,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // Adds the characters of an unquoted piece, backslashes taken away, to `word`; notes patterns, braces and a leading tilde.
 void add_bare(Word& word, std::string_view raw);
@@ -18,4 +18,4 @@ void add_ansi_c(Word& word, std::string_view raw);
 // Something only the run decides; `quoted` when it cannot split.
 void add_dynamic(Word& word, bool quoted) noexcept;
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

@@ -14,7 +14,7 @@
 #include "shell/script.h"
 #include "shell/word_list.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 using Argv = std::span<const Word>;
@@ -477,4 +477,4 @@ Opening open_wrapper(const Part& part) {
   return opening;
 }
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

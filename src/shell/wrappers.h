@@ -9,7 +9,7 @@
 
 #include "shell/script.h"
 
-namespace belljar::guard {
+namespace belljar::shell {
 
 // What a part starts besides itself.
 struct Opened {
@@ -47,4 +47,4 @@ bool reads_script_from_stdin(const Part& part) noexcept;
 
 Opening open_wrapper(const Part& part);
 
-}  // namespace belljar::guard
+}  // namespace belljar::shell

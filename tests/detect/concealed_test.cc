@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 TEST(Concealed, InsideACommentAndNotBehindIt) {
@@ -33,4 +33,4 @@ TEST(Concealed, OnlyNearby) {
 }
 
 }  // namespace
-}  // namespace belljar::guard
+}  // namespace belljar::detect

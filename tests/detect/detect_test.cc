@@ -7,7 +7,7 @@
 
 #include "detect/support_disguises.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 std::string names(std::string_view text) {
@@ -237,4 +237,4 @@ TEST(Wrap, TheModelIsToldWhatResultsAre) {
 }
 
 }  // namespace
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -21,7 +21,7 @@
 #include "detect/support_rate.h"
 #include "support/built.h"
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 namespace fs = std::filesystem;
@@ -310,4 +310,4 @@ TEST(Detector, OrdinaryTextsAreNotFlagged) {
 }
 
 }  // namespace
-}  // namespace belljar::guard
+}  // namespace belljar::detect

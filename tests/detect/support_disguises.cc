@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 std::string each(std::string_view text, const char* pattern) {
@@ -97,4 +97,4 @@ std::string base64(std::string_view text) {
 
 std::span<const Disguise> disguises() { return kDisguises; }
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 std::string base64(std::string_view text);
 
@@ -17,4 +17,4 @@ struct Disguise {
 };
 std::span<const Disguise> disguises();
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -1,7 +1,7 @@
 // How many of all were found.
 #pragma once
 
-namespace belljar::guard {
+namespace belljar::detect {
 
 struct HitRate {
   int hits = 0, all = 0;
@@ -10,4 +10,4 @@ struct HitRate {
   double share() const { return all == 0 ? 0 : 100.0 * hits / all; }
 };
 
-}  // namespace belljar::guard
+}  // namespace belljar::detect

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::detect {
 namespace {
 
 void expect_same(const KnownWord& left, const KnownWord& right, std::string_view word) {
@@ -47,4 +47,4 @@ TEST(Vocabulary, WordsBeforeAnApostropheAndArabicPrefixesAreTakenOff) {
 }
 
 }  // namespace
-}  // namespace belljar::guard
+}  // namespace belljar::detect

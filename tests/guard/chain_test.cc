@@ -83,7 +83,7 @@ std::string lower(std::string text) {
   return text;
 }
 
-using guard::HitRate;
+using detect::HitRate;
 
 struct Measured {
   HitRate stopped;   // harmful calls asked or blocked, the poison quoted

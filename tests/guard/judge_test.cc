@@ -222,7 +222,7 @@ TEST(Hazards, TheOwnTreeIsKnownByEverySpelling) {
 
 TEST(Judge, AWordIsShownAsItIsWritten) {
   const auto line = [](std::string_view text) {
-    ShellReader reader;
+    shell::ShellReader reader;
     return to_line(reader.read(text).parts.back());
   };
   for (const char* text : {"rm -rf $X/", "PATH=$PATH:/x", "echo x >$f", "cat \"$a\"/b*", "ls ~/x", "A=${B:-c} ls"})

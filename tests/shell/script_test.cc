@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::guard {
+namespace belljar::shell {
 namespace {
 
 // The parts, a line each, "line | inside"; then "? reason" for each place that cannot be judged.
@@ -288,4 +288,4 @@ TEST(Shell, WrappersInsideWrappersEnd) {
 }
 
 }  // namespace
-}  // namespace belljar::guard
+}  // namespace belljar::shell

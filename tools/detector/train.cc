@@ -29,7 +29,7 @@
 #include "detect/normal.h"
 #include "detect/speech.h"
 
-using namespace belljar::guard;
+using namespace belljar::detect;
 namespace fs = std::filesystem;
 
 namespace {

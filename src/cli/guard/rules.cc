@@ -131,7 +131,7 @@ Result<void> check_options(const RulesGiven& given) {
 int check(RulesGiven& given) {
   if (const auto useless = check_options(given); !useless) return print_error(useless.error());
   if (given.text == "-") {
-    auto text = read_stdin(guard::kMaxScript);
+    auto text = read_stdin(shell::kMaxScript);
     if (!text) return print_error(text.error());
     given.text = *std::move(text);
   }

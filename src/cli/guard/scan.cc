@@ -24,9 +24,9 @@ struct ScanGiven {
   bool json = false, quiet = false;
 };
 
-std::string as_json(const std::string& name, const guard::Scan& scan) {
+std::string as_json(const std::string& name, const detect::Scan& scan) {
   std::string signs;
-  for (const guard::Sign& sign : scan.signs) {
+  for (const detect::Sign& sign : scan.signs) {
     signs += format(R"({}{{"name":{},"weight":{},"layer":{},"begin":{},"end":{},"excerpt":{}}})", signs.empty() ? "" : ",",
                     policy::json_text(sign.name), sign.weight, policy::json_text(sign.layer), sign.begin, sign.end,
                     policy::json_text(sign.excerpt));
@@ -36,9 +36,9 @@ std::string as_json(const std::string& name, const guard::Scan& scan) {
          "\n";
 }
 
-std::string as_text(const std::string& name, const guard::Scan& scan) {
+std::string as_text(const std::string& name, const detect::Scan& scan) {
   std::string text = format("{}: score {}{}\n", escaped(name), scan.score, scan.suspicious() ? ", suspicious" : "");
-  for (const guard::Sign& sign : scan.signs)
+  for (const detect::Sign& sign : scan.signs)
     text += format("  {:>3} {:<20} bytes {}-{} ({}): {}\n", sign.weight, sign.name, sign.begin, sign.end, sign.layer,
                    belljar::quoted(sign.excerpt));
   return text;
@@ -63,7 +63,7 @@ int scan_all(const ScanGiven& given) {
                                .next("name files, or `-` for stdin"));
       text = std::move(*read);
     }
-    const guard::Scan found = guard::scan(text);
+    const detect::Scan found = detect::scan(text);
     suspicious = suspicious || found.suspicious();
     if (given.quiet && !found.suspicious()) continue;
     if (const int failed = print_result(given.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
