@@ -1,11 +1,19 @@
-// How shell.h reads: one Reader for each text. Statements, branches and loops, expressions, redirections and words: `reader_*.cc`;
-// what a command starts and all else in `reader.cc`.
+// How script.h reads: one Reader for each text, made of parts that call each other as the grammar nests. A statement holds words, a
+// word substitutions, a substitution statements. Each part is a class with a file of its own (reader_*.cc) and keeps what no other
+// needs; what all need is the Reading.
+//
+// The tree is walked once, in the order a shell would run it, and a node is read only where its kind is known: all else is unread.
+// On the way three things are known as far as the text says them, and each is forgotten at the end of whatever may not have run
+// (variables.h, whereabouts.h, numbers.h): what variables hold, where the shell is, and which of its names are numbers. A loop over
+// words that are known, a second turn of a loop that moves, and a function that is called from elsewhere are read again instead of
+// being joined in a lattice: the texts are short, what is read again is judged by the same checks, and kMaxRounds ends it.
+//
+// A part goes into the script when its words were read, so what its substitutions run stands before it; what it starts
+// (wrappers.h) follows it, and a text that it hands to a shell is read by a Reader of its own, which writes to the same Script.
 #pragma once
 
 #include <tree_sitter/api.h>
 
-#include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -15,167 +23,180 @@
 #include <utility>
 #include <vector>
 
-#include "base/processor_time.h"
 #include "shell/grammar.h"
 #include "shell/letters.h"
 #include "shell/numbers.h"
+#include "shell/reading.h"
 #include "shell/script.h"
-#include "shell/variables.h"
 #include "shell/whereabouts.h"
+#include "shell/wrappers.h"
 
 namespace belljar::shell {
 
-struct Child {
-  TSNode node;
-  std::string_view field;
-};
+struct Reader;
 
-// What a text defines; all bodies it gives the name.
-struct Function {
-  std::vector<TSNode> bodies;
-  bool moves = false;                                     // leaves its caller elsewhere
-  std::vector<std::pair<Whereabouts, Whereabouts>> read;  // where it was read from, and where that led
-  bool open = false;                                      // is being read
-};
-
-// Reads one text; a wrapper with a script of its own makes another Reader that writes to the same Script.
-class Reader {
-  static constexpr int kMaxRounds = 64;
-
+class ReaderPart {
  public:
-  Reader(Grammar& grammar, Script& out, std::string_view text)
-      : grammar_(grammar), out_(out), text_(text), variables_(grammar, text) {}
+  ReaderPart(Reading& in, Reader& with) : in_(in), with_(with) {}
+  ReaderPart(const ReaderPart&) = delete;
+  ReaderPart& operator=(const ReaderPart&) = delete;
 
-  void read();
+ protected:
+  ~ReaderPart() = default;
+  Kind kind(TSNode node) const noexcept { return in_.kind(node); }
+  Span span(TSNode node) const noexcept { return in_.span(node); }
+  std::string_view raw(TSNode node) const noexcept { return in_.raw(node); }
+  std::string_view between(std::size_t begin, std::size_t end) const noexcept { return in_.between(begin, end); }
+  void unread(Span where, std::string reason) { in_.unread(where, std::move(reason)); }
+  void doubt(TSNode node) { unread(span(node), "the shell evaluates a text that only the run decides"); }
+  bool full(TSNode node) { return in_.full(node); }
+  std::vector<Child> children(TSNode node, bool blank_between = true) { return in_.children(node, blank_between); }
 
-  std::vector<std::string> inside;
-  std::vector<Range> upstream;
-  const Span* outer = nullptr;
-  int opened = 0;
-  std::string_view input;
-  ShellDialect dialect = ShellDialect::kBash;
-  bool follows_variables = true;
-  Whereabouts place;
-  // Of the function that is read: where a `return` stands. None: there it does not leave.
-  std::vector<Whereabouts>* returns = nullptr;
-  bool own_exit = true;  // `exit` and `return` are the shell's own: no function of the text has their name
-  std::chrono::nanoseconds deadline = processor_time() + kMaxTime;
+  Reading& in_;
+  Reader& with_;
+};
+
+// Which part reads a statement.
+class Statements : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  void read(TSNode node);
+  void read_all(TSNode node);
+};
+
+// Lists, branches, loops and pipelines: what surely runs, what perhaps, and where the shell is behind it.
+class Flow : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  // One after the other. False when the last of them surely leaves the shell: nothing comes behind it.
+  bool sequence(const std::vector<Child>& kids);
+  void branches(TSNode node);
+  void loop(TSNode node);
+  void pipeline(TSNode node);
 
  private:
-  Kind kind(TSNode node) const noexcept { return grammar_.kind(node); }
-  Span span(TSNode node) const noexcept {
-    return outer != nullptr ? *outer : Span{ts_node_start_byte(node), ts_node_end_byte(node)};
-  }
-  std::string_view raw(TSNode node) const noexcept { return between(ts_node_start_byte(node), ts_node_end_byte(node)); }
-  std::string_view between(std::size_t begin, std::size_t end) const noexcept { return text_.substr(begin, end - begin); }
-  void unread(Span where, std::string reason);
-  void check(const Letters& letters);
-  bool full(TSNode node);
-  std::vector<Child> children(TSNode node, bool blank_between = true);
-
-  void statement(TSNode node);
-  void statements(TSNode node);
-  void branches(TSNode node);
-  bool sequence(const std::vector<Child>& kids);
+  bool ends_shell(TSNode node) const noexcept;
   void conditional(TSNode node);
   bool branch(TSNode node, std::vector<Whereabouts>& ends);
   void cases(TSNode node);
-  void settle();
-  void left(const Whereabouts& before);
-  void move(const Part& part);
   void chain(TSNode node, std::vector<TSNode>& doubtful);
-  void loop(TSNode node);
+  bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
   bool rounds(TSNode body, std::string_view name, const std::vector<Word>& values);
   void second_turn(TSNode node, const std::vector<Child>& kids);
-  bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
-  void pipeline(TSNode node);
-  void redirected(TSNode node);
-  bool ends_shell(TSNode node) const noexcept;
+};
+
+// What a text defines, and where calls of it and `return` lead.
+class Functions : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  void function(TSNode node);
+  void call(const Part& part);
   void returned();
   void leaves_by(const Part& part);
-  void function(TSNode node);
+
+ private:
+  // All bodies that a text gives a name.
+  struct Function {
+    std::vector<TSNode> bodies;
+    bool moves = false;                                     // leaves its caller elsewhere
+    std::vector<std::pair<Whereabouts, Whereabouts>> read;  // where it was read from, and where that led
+    bool open = false;                                      // is being read
+  };
   void define(const std::string& name, TSNode body, const Whereabouts& before, int defined_before);
   void body(TSNode node);
-  void call(const Part& part);
-  void declaration(TSNode node);
+
+  std::map<std::string, Function, std::less<>> functions_;
+  int defined_ = 0;  // how many bodies they have
+};
+
+// Simple commands, `export` and its kind, and what redirections stand around.
+class Commands : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
   void command(TSNode node, std::vector<Redirect> redirects, std::vector<Word> more);
-  void expression(TSNode node);
-  void parameter(TSNode node);
-  void test(TSNode node);
-  void test_pieces(TSNode node, std::vector<TSNode>& pieces);
+  void declaration(TSNode node);
+  void redirected(TSNode node);
+};
+
+// A part goes into the script, and with it what it starts.
+class Starts : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  void emit(Part part);
+
+ private:
+  void give_input(Part& part);
+  void open(const Part& part, int level);
+  void open_command(Opened what, const Part& part, int level);
+  void open_script(const Word& script, const Part& part, const std::string& label, int level);
+};
+
+class Redirections : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  Assignment assignment(TSNode node);
+  void redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more);
+  void here_string(TSNode node, std::vector<Redirect>& redirects);
+  void here_document(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more, std::vector<TSNode>& behind);
+
+ private:
+  void array(TSNode node);
+  Word here_body(TSNode node, bool literal, bool strip);
+};
+
+// What runs inside of words, and what the shell evaluates: arithmetic, tests, subscripts.
+class Expressions : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  void read(TSNode node);
   void evaluated(TSNode node);
-  void evaluated_letters(TSNode node);
+  void test(TSNode node);
   Word test_word(TSNode node, const Word& word);
   bool is_number(TSNode node) const noexcept { return kind(node) == Kind::kArithmetic || is_count(without_blanks(raw(node))); }
-  void doubt(TSNode node) { unread(span(node), "the shell evaluates a text that only the run decides"); }
+  // Where the substitutions begin that were read, in order.
+  std::vector<std::uint32_t> substitutions() const;
 
-  Assignment assignment(TSNode node);
-  void array(TSNode node);
-  void redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more);
-  void here_document(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more, std::vector<TSNode>& behind);
-  Word here_body(TSNode node, bool literal, bool strip);
-  void here_string(TSNode node, std::vector<Redirect>& redirects);
+ private:
+  void parameter(TSNode node);
+  void test_pieces(TSNode node, std::vector<TSNode>& pieces);
+  void evaluated_letters(TSNode node);
 
-  Word word(TSNode node);
+  std::vector<std::uint32_t> substitutions_;
+};
+
+class Words : public ReaderPart {
+ public:
+  using ReaderPart::ReaderPart;
+  Word read(TSNode node);
+  void add_expansion(Word& word, TSNode node, bool quoted);
+
+ private:
   void add_word(Word& word, TSNode node);
   void add_string(Word& word, TSNode node);
-  void add_expansion(Word& word, TSNode node, bool quoted);
   bool add_value(Word& word, std::string_view expansion, bool quoted);
   void add_concatenation(Word& word, TSNode node);
 
-  void give_input(Part& part);
-  void emit(Part part);
-  void open(const Part& part, int level);
-  void open_script(const Word& script, const Part& part, const std::string& label, int level);
-
-  Grammar& grammar_;
-  Script& out_;
-  std::string_view text_;
-  int depth_ = 0;
-  Numbers numbers_;
-  Variables variables_;
-  int rounds_ = 0;                               // of loops that were written out, and calls of functions
-  std::vector<std::vector<Whereabouts>> exits_;  // of the loops around: where a `break` or `continue` stands
-  std::map<std::string, Function, std::less<>> functions_;
-  int defined_ = 0;                           // how many bodies they have
-  std::optional<Range> borrowed_;             // what made the value of a variable in the word that is read
-  std::vector<std::uint32_t> substitutions_;  // where those that were read begin
+  std::optional<Range> borrowed_;  // what made the value of a variable in the word that is read
 };
 
-// What runs in a shell of its own, or perhaps not, leaves `value` as it was.
-class Restored {
- public:
-  explicit Restored(Whereabouts& value) : value_(value), before_(value) {}
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-  ~Restored() { value_ = std::move(before_); }
+// One text. A wrapper with a script of its own makes another Reader that writes to the same Script.
+struct Reader {
+  Reader(Grammar& grammar, Script& out, std::string_view text, Around around) : in(grammar, out, text, std::move(around)) {}
+
+  void read();
+
+  Reading in;
+  Statements statements{in, *this};
+  Flow flow{in, *this};
+  Functions functions{in, *this};
+  Commands commands{in, *this};
+  Starts starts{in, *this};
+  Redirections redirections{in, *this};
+  Expressions expressions{in, *this};
+  Words words{in, *this};
 
  private:
-  Whereabouts& value_;
-  Whereabouts before_;
-};
-
-// A label around what is read in this scope.
-class Inside {
- public:
-  Inside(std::vector<std::string>& labels, std::string label) : labels_(labels) { labels_.push_back(std::move(label)); }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { labels_.pop_back(); }
-
- private:
-  std::vector<std::string>& labels_;
-};
-
-class Deeper {
- public:
-  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-  ~Deeper() { --depth_; }
-
- private:
-  int& depth_;
+  void check(const Letters& letters);
 };
 
 }  // namespace belljar::shell

@@ -12,31 +12,33 @@
 #include "shell/grammar.h"
 #include "shell/numbers.h"
 #include "shell/reader.h"
+#include "shell/reading.h"
 #include "shell/script.h"
+#include "shell/variables.h"
 
 namespace belljar::shell {
 
-void Reader::expression(TSNode node) {
-  const Deeper deeper(depth_);
+void Expressions::read(TSNode node) {
+  const Deeper deeper(in_.depth);
   if (full(node)) return;
   if (kind(node) == Kind::kSubstitution) {
     substitutions_.push_back(ts_node_start_byte(node));
     if (without_blanks(raw(node)).starts_with("$((")) doubt(node);  // arithmetic to the shell
-    const Inside label(inside, "substitution");
-    const Restored outside_place(place);
-    auto outside = std::exchange(upstream, {});
-    statements(node);
-    variables_.forget(node);
-    upstream = std::move(outside);
+    const Inside label(in_.inside, "substitution");
+    const Restored outside_place(in_.place);
+    auto outside = std::exchange(in_.upstream, {});
+    with_.statements.read_all(node);
+    in_.variables.forget(node);
+    in_.upstream = std::move(outside);
     return;
   }
   if (kind(node) == Kind::kRedirected || kind(node) == Kind::kCommand)
-    return statement(node);  // `[[ a < b ]]` as the grammar sees it
+    return with_.statements.read(node);  // `[[ a < b ]]` as the grammar sees it
   if (kind(node) == Kind::kParameter) parameter(node);
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kOther && ts_node_child_count(child.node) > 0)
       unread(span(child.node), "the shell's grammar does not cover this");
-    else if (ts_node_child_count(child.node) > 0) expression(child.node);
+    else if (ts_node_child_count(child.node) > 0) read(child.node);
     // What a[...] and $((...)) hold is evaluated, and `[x]=` at the front of an array's element.
     if (kind(child.node) == Kind::kToken) continue;
     const bool index = kind(node) == Kind::kSubscript && ts_node_start_byte(child.node) > ts_node_start_byte(node);
@@ -44,8 +46,14 @@ void Reader::expression(TSNode node) {
   }
 }
 
+std::vector<std::uint32_t> Expressions::substitutions() const {
+  std::vector<std::uint32_t> found = substitutions_;
+  std::ranges::sort(found);
+  return found;
+}
+
 // ${x@P} expands what x holds like a prompt, ${!x} what it names, ${x:=y} assigns, ${x:y:z} evaluates y and z.
-void Reader::parameter(TSNode node) {
+void Expressions::parameter(TSNode node) {
   const std::string_view text = without_blanks(raw(node));
   const auto names = [&](std::string_view ending) {  // ${!x@}, ${!x[@]}: names and subscripts, which run nothing
     return text.ends_with(ending) && text.size() > 3 + ending.size() && is_name(text.substr(3, text.size() - 3 - ending.size()));
@@ -58,7 +66,7 @@ void Reader::parameter(TSNode node) {
     const std::string_view letters = raw(child.node);
     if (kind(child.node) == Kind::kToken) {
       offset = offset || letters == ":";
-      if (letters == "=" || letters == ":=") numbers_.assign(name, false);
+      if (letters == "=" || letters == ":=") in_.numbers.assign(name, false);
     } else if (offset) {
       evaluated(child.node);
     } else if (name.empty()) {
@@ -70,14 +78,14 @@ void Reader::parameter(TSNode node) {
 // --- arithmetic and tests --------------------------------------------------------------------------------------------------------
 
 // `node` is evaluated: numbers, names that hold numbers for sure, and operators between them.
-void Reader::evaluated(TSNode node) {
-  const Deeper deeper(depth_);
+void Expressions::evaluated(TSNode node) {
+  const Deeper deeper(in_.depth);
   if (full(node) || is_number(node)) return;
   std::string_view text = without_blanks(raw(node));
   if (kind(node) != Kind::kOperation && text.starts_with('$')) {
     text.remove_prefix(1);
     if (text.starts_with('{') && text.ends_with('}')) text = text.substr(1, text.size() - 2);
-    return is_name(text) ? numbers_.evaluate(text, span(node)) : doubt(node);
+    return is_name(text) ? in_.numbers.evaluate(text, span(node)) : doubt(node);
   }
   if (ts_node_child_count(node) == 0) return evaluated_letters(node);
   switch (kind(node)) {
@@ -98,21 +106,21 @@ void Reader::evaluated(TSNode node) {
   }
 }
 
-void Reader::evaluated_letters(TSNode node) {
+void Expressions::evaluated_letters(TSNode node) {
   constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789#";
   constexpr std::string_view kOperators = "+-*/%<>=!&|^~?:,() \t\n";
   std::string_view rest = raw(node);
   while (!rest.empty()) {
     const std::size_t length = std::min(rest.find_first_not_of(kLetters), rest.size());
     const std::string_view name = rest.substr(0, length);
-    if (is_name(name)) numbers_.evaluate(name, span(node));
+    if (is_name(name)) in_.numbers.evaluate(name, span(node));
     else if (length == 0 ? kOperators.find(rest[0]) == std::string_view::npos : !is_integer(name.substr(0, 1))) return doubt(node);
     rest.remove_prefix(std::max<std::size_t>(length, 1));
   }
 }
 
-void Reader::test_pieces(TSNode node, std::vector<TSNode>& pieces) {
-  const Deeper deeper(depth_);
+void Expressions::test_pieces(TSNode node, std::vector<TSNode>& pieces) {
+  const Deeper deeper(in_.depth);
   if (full(node)) return;
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kOperation) test_pieces(child.node, pieces);
@@ -121,32 +129,32 @@ void Reader::test_pieces(TSNode node, std::vector<TSNode>& pieces) {
 }
 
 // The word as `test` looks at it: what is a number for sure cannot become an operator.
-Word Reader::test_word(TSNode node, const Word& word) {
+Word Expressions::test_word(TSNode node, const Word& word) {
   const std::string_view text = raw(node);
   if (!is_number(node)) {
     if (!word.splits || !text.starts_with('$') || !is_name(text.substr(1))) return word;
-    numbers_.evaluate(text.substr(1), span(node));
+    in_.numbers.evaluate(text.substr(1), span(node));
   }
   return {.text = "0"};
 }
 
-void Reader::test(TSNode node) {
+void Expressions::test(TSNode node) {
   std::vector<TSNode> pieces;
   test_pieces(node, pieces);
   if (raw(node).starts_with("((")) {
     for (const TSNode piece : pieces) {
       if (kind(piece) != Kind::kToken) evaluated(piece);
     }
-    return expression(node);
+    return read(node);
   }
   if (!raw(node).starts_with("[[")) {
     std::vector<Word> words;
     for (const TSNode piece : pieces) {
       if (is_word(kind(piece))) {
-        words.push_back(test_word(piece, word(piece)));
+        words.push_back(test_word(piece, with_.words.read(piece)));
       } else {
         words.push_back({.text = std::string(raw(piece))});
-        if (ts_node_child_count(piece) > 0) statement(piece);
+        if (ts_node_child_count(piece) > 0) with_.statements.read(piece);
       }
     }
     return looks_up_subscript(words) ? doubt(node) : void();
@@ -159,7 +167,7 @@ void Reader::test(TSNode node) {
     evaluated(pieces[i - 1]);
     evaluated(pieces[i + 1]);
   }
-  expression(node);
+  read(node);
 }
 
 }  // namespace belljar::shell

@@ -13,38 +13,46 @@
 #include "shell/numbers.h"
 #include "shell/places.h"
 #include "shell/reader.h"
+#include "shell/reading.h"
 #include "shell/script.h"
+#include "shell/variables.h"
 #include "shell/whereabouts.h"
 
 namespace belljar::shell {
 
+bool Flow::sequence(const std::vector<Child>& kids) {
+  bool goes_on = true;
+  for (std::size_t i = 0; i < kids.size(); ++i) {
+    const bool background = i + 1 < kids.size() && raw(kids[i + 1].node) == "&";
+    std::optional<Restored> restored;
+    if (background) restored.emplace(in_.place);
+    with_.statements.read(kids[i].node);
+    if (kind(kids[i].node) == Kind::kToken) continue;
+    goes_on = background || !ends_shell(kids[i].node);
+    in_.settle();
+  }
+  return goes_on;
+}
+
 // `exit 1`, `return`: what comes behind `a || exit` runs only where a went well. With a redirection, more words or in a pipe it may
 // fail or leave another shell, and `return` leaves nothing but a function.
-bool Reader::ends_shell(TSNode node) const noexcept {
-  if (!own_exit || kind(node) != Kind::kCommand) return false;
+bool Flow::ends_shell(TSNode node) const noexcept {
+  if (!in_.own_exit || kind(node) != Kind::kCommand) return false;
   const std::string_view text = raw(node);
   const std::size_t blank = std::min(text.find_first_of(" \t"), text.size());
   const std::string_view name = text.substr(0, blank);
   const std::string_view status = text.substr(std::min(text.find_first_not_of(" \t", blank), text.size()));
   const bool plain = status == "$?" || status.find_first_not_of("0123456789") == std::string_view::npos;
-  return plain && (name == "exit" || (name == "return" && returns != nullptr));
-}
-
-// A `return` stands here, or behind the `||` that comes.
-void Reader::returned() {
-  if (returns == nullptr) return;
-  Whereabouts here = place;
-  add_places(here.perhaps, std::exchange(here.failed, {}));
-  if (std::ranges::find(*returns, here) == returns->end()) returns->push_back(std::move(here));
+  return plain && (name == "exit" || (name == "return" && in_.returns != nullptr));
 }
 
 // What a list, a subshell ... assigns is known behind it only where it surely ran in this shell.
-void Reader::branches(TSNode node) {
+void Flow::branches(TSNode node) {
   const std::string_view type = ts_node_type(node);
   if (type == "list") {
     std::vector<TSNode> doubtful;
     chain(node, doubtful);
-    for (const TSNode maybe : doubtful) variables_.forget(maybe);
+    for (const TSNode maybe : doubtful) in_.variables.forget(maybe);
     return;
   }
   if (type == "if_statement") return conditional(node);
@@ -52,39 +60,24 @@ void Reader::branches(TSNode node) {
   constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
   const bool sure = std::ranges::find(kSure, type) != std::end(kSure);
   std::optional<Restored> restored;
-  if (!sure) restored.emplace(place);
+  if (!sure) restored.emplace(in_.place);
   (void)sequence(children(node));
-  if (!sure) variables_.forget(node);
-}
-
-// One after the other. False when the last of them surely leaves the shell: nothing comes behind it.
-bool Reader::sequence(const std::vector<Child>& kids) {
-  bool goes_on = true;
-  for (std::size_t i = 0; i < kids.size(); ++i) {
-    const bool background = i + 1 < kids.size() && raw(kids[i + 1].node) == "&";
-    std::optional<Restored> restored;
-    if (background) restored.emplace(place);
-    statement(kids[i].node);
-    if (kind(kids[i].node) == Kind::kToken) continue;
-    goes_on = background || !ends_shell(kids[i].node);
-    settle();
-  }
-  return goes_on;
+  if (!sure) in_.variables.forget(node);
 }
 
 // if, elif, else: each branch begins where the tests before it ended, and one of them runs, or none.
-void Reader::conditional(TSNode node) {
+void Flow::conditional(TSNode node) {
   std::vector<Whereabouts> ends;
   const bool otherwise = branch(node, ends);
-  if (!otherwise || ends.empty()) ends.push_back(place);
-  place = joined(ends);
-  settle();
-  variables_.forget(node);
+  if (!otherwise || ends.empty()) ends.push_back(in_.place);
+  in_.place = joined(ends);
+  in_.settle();
+  in_.variables.forget(node);
 }
 
 // Of an `if_statement` or a clause of it. `place` ends where its tests ended; true when one of its branches runs for sure.
-bool Reader::branch(TSNode node, std::vector<Whereabouts>& ends) {
-  const Deeper deeper(depth_);
+bool Flow::branch(TSNode node, std::vector<Whereabouts>& ends) {
+  const Deeper deeper(in_.depth);
   if (full(node)) return false;
   const auto kids = children(node);
   const auto is_clause = [](const Child& child) {
@@ -95,85 +88,85 @@ bool Reader::branch(TSNode node, std::vector<Whereabouts>& ends) {
   const auto clauses = std::ranges::find_if(kids, is_clause);
   const bool is_else = then == kids.end();
   if (!is_else) (void)sequence({kids.begin(), then});
-  Whereabouts tested = place;
+  Whereabouts tested = in_.place;
   const bool goes_on = sequence({is_else ? kids.begin() : then, clauses});
-  if (goes_on) ends.push_back(place);
+  if (goes_on) ends.push_back(in_.place);
   bool otherwise = is_else;
   for (auto clause = clauses; clause != kids.end(); ++clause) {
-    place = tested;
-    variables_.forget(node);
+    in_.place = tested;
+    in_.variables.forget(node);
     if (!is_clause(*clause)) {
-      statement(clause->node);
+      with_.statements.read(clause->node);
       continue;
     }
     otherwise = branch(clause->node, ends) || otherwise;
-    variables_.forget(clause->node);
-    tested = place;
+    in_.variables.forget(clause->node);
+    tested = in_.place;
   }
-  place = std::move(tested);
+  in_.place = std::move(tested);
   return otherwise;
 }
 
 // Each item begins where `case` did, or goes on from the one before, behind `;&` and `;;&`.
-void Reader::cases(TSNode node) {
+void Flow::cases(TSNode node) {
   std::vector<Whereabouts> ends;
-  const Whereabouts begin = place;
+  const Whereabouts begin = in_.place;
   Whereabouts next = begin;
   bool otherwise = false;
   for (const Child& child : children(node)) {
     if (std::string_view(ts_node_type(child.node)) != "case_item") {
-      statement(child.node);
+      with_.statements.read(child.node);
       continue;
     }
-    const Deeper deeper(depth_);
+    const Deeper deeper(in_.depth);
     if (full(child.node)) return;
-    variables_.forget(node);
-    place = next;
+    in_.variables.forget(node);
+    in_.place = next;
     const auto kids = children(child.node);
     const bool goes_on = sequence(kids);
     const std::string_view end = kids.empty() ? std::string_view() : raw(kids.back().node);
-    if (goes_on) ends.push_back(place);
-    next = goes_on && (end == ";&" || end == ";;&") ? joined({begin, place}) : begin;
+    if (goes_on) ends.push_back(in_.place);
+    next = goes_on && (end == ";&" || end == ";;&") ? joined({begin, in_.place}) : begin;
     otherwise = otherwise || raw(child.node).starts_with("*)");
   }
   if (!otherwise || ends.empty()) ends.push_back(begin);
-  place = joined(ends);
-  settle();
-  variables_.forget(node);
+  in_.place = joined(ends);
+  in_.settle();
+  in_.variables.forget(node);
 }
 
 // `a && b && c`: where c runs, b has run; behind the chain, or behind `||`, nobody knows.
-void Reader::chain(TSNode node, std::vector<TSNode>& doubtful) {
-  const Deeper deeper(depth_);
+void Flow::chain(TSNode node, std::vector<TSNode>& doubtful) {
+  const Deeper deeper(in_.depth);
   if (full(node)) return;
   const auto kids = children(node);
   const bool all = std::ranges::none_of(kids, [&](const Child& child) { return raw(child.node) == "||"; });
   const bool ends = !kids.empty() && ends_shell(kids.back().node);
   const bool returns_there = ends && raw(kids.back().node).starts_with("return");
-  const Whereabouts begin = place;
+  const Whereabouts begin = in_.place;
   bool first = true;
   for (const Child& child : kids) {
     if (!first && !all) {  // behind `||`
       if (returns_there) {
-        returned();
-        if (std::ranges::find(*returns, begin) == returns->end()) returns->push_back(begin);
+        with_.functions.returned();
+        if (std::ranges::find(*in_.returns, begin) == in_.returns->end()) in_.returns->push_back(begin);
       }
-      if (ends) place.failed.clear();
-      else settle();
+      if (ends) in_.place.failed.clear();
+      else in_.settle();
     }
-    const Whereabouts before = place;
+    const Whereabouts before = in_.place;
     if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
-    else statement(child.node);
+    else with_.statements.read(child.node);
     const bool may_run = !first && kind(child.node) != Kind::kToken;
-    if (may_run) left(before);
+    if (may_run) in_.left(before);
     if (may_run && all) doubtful.push_back(child.node);
-    else if (may_run) variables_.forget(node);  // behind `a || b`, also in `a || b && c`
+    else if (may_run) in_.variables.forget(node);  // behind `a || b`, also in `a || b && c`
     first = false;
   }
 }
 
 // `for i in 1 2 {3..5}`
-bool Reader::loops_over_numbers(const std::vector<Child>& kids) const noexcept {
+bool Flow::loops_over_numbers(const std::vector<Child>& kids) const noexcept {
   const auto is_value = [&](const Child& child) { return is_word(kind(child.node)); };
   constexpr std::string_view kNumbers = "0123456789{}.,";
   return std::ranges::any_of(kids, is_value) && std::ranges::all_of(kids, [&](const Child& child) {
@@ -193,98 +186,99 @@ bool is_number_range(std::string_view text) noexcept {
 }  // namespace
 
 // Where the shell may be behind it: where it is before a turn, after one, and at a `break`.
-void Reader::loop(TSNode node) {
-  const Inside label(inside, "loop");
+void Flow::loop(TSNode node) {
+  const Inside label(in_.inside, "loop");
   const auto kids = children(node);
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
   std::string_view name;
   std::vector<Word> values;
-  const Whereabouts begin = place;
-  exits_.emplace_back();
+  const Whereabouts begin = in_.place;
+  in_.exits.emplace_back();
   bool again = true;
-  variables_.forget(node);
+  in_.variables.forget(node);
   for (const Child& child : kids) {
-    if (counts && (is_word(kind(child.node)) || kind(child.node) == Kind::kAssignment)) evaluated(child.node);
+    if (counts && (is_word(kind(child.node)) || kind(child.node) == Kind::kAssignment)) with_.expressions.evaluated(child.node);
     if (child.field == "variable") {  // `for PATH in ...` sets it like any assignment
       name = raw(child.node);
-      numbers_.assign(name, loops_over_numbers(kids));
+      in_.numbers.assign(name, loops_over_numbers(kids));
       if (is_integer_variable(name) && !loops_over_numbers(kids)) doubt(child.node);
-      Part part{.inside = inside, .span = span(child.node)};
+      Part part{.inside = in_.inside, .span = span(child.node)};
       part.assignments.push_back({std::string(name), {.fixed = false, .span = span(child.node)}});
-      emit(std::move(part));
+      with_.starts.emit(std::move(part));
     } else if (!name.empty() && is_word(kind(child.node))) {
-      values.push_back(word(child.node));
+      values.push_back(with_.words.read(child.node));
       if (is_number_range(raw(child.node))) values.back().bounded = true;  // a number, whichever
     } else if (child.field == "body") {
       again = !rounds(child.node, name, values);
     } else {
-      statement(child.node);
+      with_.statements.read(child.node);
     }
   }
-  if (again && place != begin) second_turn(node, kids);
-  std::vector<Whereabouts> ends = std::move(exits_.back());
-  exits_.pop_back();
-  ends.push_back(place);
-  place = joined(ends);
-  settle();
-  variables_.forget(node);
+  if (again && in_.place != begin) second_turn(node, kids);
+  std::vector<Whereabouts> ends = std::move(in_.exits.back());
+  in_.exits.pop_back();
+  ends.push_back(in_.place);
+  in_.place = joined(ends);
+  in_.settle();
+  in_.variables.forget(node);
 }
 
 // A turn began elsewhere than the next will: what it does is judged from there, too.
-void Reader::second_turn(TSNode node, const std::vector<Child>& kids) {
-  if (++rounds_ > kMaxRounds) return unread(span(node), "the text may run in more directories than are judged");
-  std::vector<Whereabouts> ends = exits_.back();  // a `continue` among them
-  ends.push_back(place);
-  place = joined(ends);
-  const std::string first = place.directory;
+void Flow::second_turn(TSNode node, const std::vector<Child>& kids) {
+  if (++in_.rounds > Reading::kMaxRounds) return unread(span(node), "the text may run in more directories than are judged");
+  std::vector<Whereabouts> ends = in_.exits.back();  // a `continue` among them
+  ends.push_back(in_.place);
+  in_.place = joined(ends);
+  const std::string first = in_.place.directory;
   for (const Child& child : kids) {
     const bool runs = child.field == "body" || child.field == "condition";
-    if (child.field == "body") exits_.back().push_back(place);
-    if (runs) statement(child.node);
-    if (runs) settle();
+    if (child.field == "body") in_.exits.back().push_back(in_.place);
+    if (runs) with_.statements.read(child.node);
+    if (runs) in_.settle();
   }
   // `cd ..` in each turn comes to / in the end.
-  const bool higher = !place.directory.empty() && place.directory != first;
-  if (higher && is_below(first, place.directory == "/" ? "" : place.directory))
+  const bool higher = !in_.place.directory.empty() && in_.place.directory != first;
+  if (higher && is_below(first, in_.place.directory == "/" ? "" : in_.place.directory))
     unread(span(node), "a loop leads further up with each turn");
 }
 
 // The body once for each value that is known, as if it were written out: true. Otherwise once for whatever the run gives.
-bool Reader::rounds(TSNode body, std::string_view name, const std::vector<Word>& values) {
+bool Flow::rounds(TSNode body, std::string_view name, const std::vector<Word>& values) {
   constexpr std::size_t kMaxValues = 16;
-  const bool known = !values.empty() && values.size() <= kMaxValues && variables_.follows(name) &&
-                     rounds_ + static_cast<int>(values.size()) <= kMaxRounds && std::ranges::all_of(values, [](const Word& value) {
+  const bool known = !values.empty() && values.size() <= kMaxValues && in_.variables.follows(name) &&
+                     in_.rounds + static_cast<int>(values.size()) <= Reading::kMaxRounds &&
+                     std::ranges::all_of(values, [](const Word& value) {
                        return value.fixed || (value.pattern && !value.expands) || (value.bounded && value.text.empty());
                      });
   if (!known) {
-    exits_.back().push_back(place);
-    statement(body);
-    settle();
+    in_.exits.back().push_back(in_.place);
+    with_.statements.read(body);
+    in_.settle();
     return false;
   }
   for (const Word& value : values) {
-    ++rounds_;
-    variables_.assign(name, value);
-    statement(body);
-    settle();
-    variables_.forget(body);
+    ++in_.rounds;
+    in_.variables.assign(name, value);
+    with_.statements.read(body);
+    in_.settle();
+    in_.variables.forget(body);
   }
   return true;
 }
 
-void Reader::pipeline(TSNode node) {
-  const auto before = upstream;
-  const std::size_t first = out_.parts.size();
+void Flow::pipeline(TSNode node) {
+  const auto before = in_.upstream;
+  const std::size_t first = in_.out.parts.size();
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kToken) continue;
-    const Restored outside_place(place);
-    statement(child.node);
-    variables_.forget(child.node);
+    const Restored outside_place(in_.place);
+    with_.statements.read(child.node);
+    in_.variables.forget(child.node);
     // One range for all that came before: parts are written in order.
-    upstream.resize(before.size());
-    if (out_.parts.size() > first) upstream.push_back({first, out_.parts.size()});
+    in_.upstream.resize(before.size());
+    if (in_.out.parts.size() > first) in_.upstream.push_back({first, in_.out.parts.size()});
   }
-  upstream = before;
+  in_.upstream = before;
 }
 
 }  // namespace belljar::shell

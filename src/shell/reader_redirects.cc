@@ -10,13 +10,14 @@
 #include "shell/grammar.h"
 #include "shell/numbers.h"
 #include "shell/reader.h"
+#include "shell/reading.h"
 #include "shell/script.h"
 #include "shell/words.h"
 
 namespace belljar::shell {
 
 // `([x]=1)`: x is evaluated.
-void Reader::array(TSNode node) {
+void Redirections::array(TSNode node) {
   for (const Child& child : children(node)) {
     const std::string_view text = raw(child.node);
     const std::size_t end = text.find(']');
@@ -24,7 +25,7 @@ void Reader::array(TSNode node) {
   }
 }
 
-Assignment Reader::assignment(TSNode node) {
+Assignment Redirections::assignment(TSNode node) {
   Assignment result;
   bool integer = true;   // `x=` is 0 to arithmetic
   bool appends = false;  // `x+=1` keeps what x holds
@@ -32,15 +33,15 @@ Assignment Reader::assignment(TSNode node) {
     appends = appends || raw(child.node) == "+=";
     if (child.field == "name") {
       result.name = raw(child.node).substr(0, raw(child.node).find('['));
-      if (kind(child.node) == Kind::kSubscript) expression(child.node);
+      if (kind(child.node) == Kind::kSubscript) with_.expressions.read(child.node);
     } else if (child.field == "value") {
-      result.value = word(child.node);
-      integer = is_number(child.node) || (result.value.fixed && is_integer(result.value.text));
+      result.value = with_.words.read(child.node);
+      integer = with_.expressions.is_number(child.node) || (result.value.fixed && is_integer(result.value.text));
       if (kind(child.node) == Kind::kArray) array(child.node);
     }
   }
   if (!integer && is_integer_variable(result.name)) doubt(node);
-  if (!integer || !appends) numbers_.assign(result.name, integer);
+  if (!integer || !appends) in_.numbers.assign(result.name, integer);
   return result;
 }
 
@@ -57,28 +58,28 @@ bool names_descriptor(std::string_view before) noexcept {
 
 }  // namespace
 
-void Reader::redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more) {
+void Redirections::redirect(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more) {
   Redirect result;
   bool has_target = false;
-  if (names_descriptor(text_.substr(0, ts_node_start_byte(node)))) doubt(node);
+  if (names_descriptor(in_.text.substr(0, ts_node_start_byte(node)))) doubt(node);
   for (const Child& child : children(node)) {
     if (child.field == "descriptor") continue;
     if (kind(child.node) == Kind::kToken) {
       result.op = raw(child.node);
     } else if (!has_target) {
-      result.target = word(child.node);
+      result.target = with_.words.read(child.node);
       has_target = true;
     } else {
-      more.push_back(word(child.node));  // the grammar takes the command's next words for further targets
+      more.push_back(with_.words.read(child.node));  // the grammar takes the command's next words for further targets
     }
   }
   redirects.push_back(std::move(result));
 }
 
-void Reader::here_string(TSNode node, std::vector<Redirect>& redirects) {
+void Redirections::here_string(TSNode node, std::vector<Redirect>& redirects) {
   Redirect result{.op = "<<<"};
   for (const Child& child : children(node)) {
-    if (kind(child.node) != Kind::kToken && child.field != "descriptor") result.target = word(child.node);
+    if (kind(child.node) != Kind::kToken && child.field != "descriptor") result.target = with_.words.read(child.node);
   }
   redirects.push_back(std::move(result));
 }
@@ -103,7 +104,8 @@ bool ends_where_the_shell_does(std::string_view body, std::string_view end, cons
 
 }  // namespace
 
-void Reader::here_document(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more, std::vector<TSNode>& behind) {
+void Redirections::here_document(TSNode node, std::vector<Redirect>& redirects, std::vector<Word>& more,
+                                 std::vector<TSNode>& behind) {
   Redirect result{.op = "<<"};
   Word delimiter;
   bool literal = false;
@@ -129,7 +131,7 @@ void Reader::here_document(TSNode node, std::vector<Redirect>& redirects, std::v
     } else if (kind(child.node) == Kind::kHereString) {
       here_string(child.node, redirects);
     } else if (child.field == "argument") {
-      more.push_back(word(child.node));
+      more.push_back(with_.words.read(child.node));
     } else if (kind(child.node) != Kind::kToken && child.field != "descriptor") {
       behind.push_back(child.node);
     }
@@ -140,7 +142,7 @@ void Reader::here_document(TSNode node, std::vector<Redirect>& redirects, std::v
   redirects.push_back(std::move(result));
 }
 
-Word Reader::here_body(TSNode node, bool literal, bool strip) {
+Word Redirections::here_body(TSNode node, bool literal, bool strip) {
   Word body{.span = span(node)};
   if (literal) {
     body.text = raw(node);
@@ -149,7 +151,7 @@ Word Reader::here_body(TSNode node, bool literal, bool strip) {
     for (const Child& child : children(node, false)) {
       if (std::string_view(ts_node_type(child.node)) == "heredoc_content") continue;
       add_double_quoted(body, between(at, ts_node_start_byte(child.node)));
-      add_expansion(body, child.node, true);
+      with_.words.add_expansion(body, child.node, true);
       at = ts_node_end_byte(child.node);
     }
     add_double_quoted(body, between(at, ts_node_end_byte(node)));

@@ -8,20 +8,21 @@
 #include <utility>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
 #include "shell/reader.h"
+#include "shell/reading.h"
 #include "shell/script.h"
+#include "shell/variables.h"
 #include "shell/words.h"
 
 namespace belljar::shell {
 
-Word Reader::word(TSNode node) {
+Word Words::read(TSNode node) {
   Word result{.lead = std::string::npos, .bounded = true, .span = span(node)};
-  const std::size_t first = out_.parts.size();
+  const std::size_t first = in_.out.parts.size();
   const auto outside = std::exchange(borrowed_, std::nullopt);
   result.from.first = result.from.last = first;
   add_word(result, node);
-  result.from.last = out_.parts.size();
+  result.from.last = in_.out.parts.size();
   if (result.from.empty() && borrowed_) result.from = *borrowed_;
   borrowed_ = outside;
   result.lead = result.fixed ? 0 : std::min(result.lead, result.text.size());
@@ -30,8 +31,8 @@ Word Reader::word(TSNode node) {
   return result;
 }
 
-void Reader::add_word(Word& word, TSNode node) {
-  const Deeper deeper(depth_);
+void Words::add_word(Word& word, TSNode node) {
+  const Deeper deeper(in_.depth);
   if (full(node)) return add_dynamic(word, false);
   const std::string_view text = raw(node);
   switch (kind(node)) {
@@ -59,10 +60,10 @@ void Reader::add_word(Word& word, TSNode node) {
 }
 
 // From quote to quote by position: the grammar leaves some blanks out of its pieces.
-void Reader::add_string(Word& word, TSNode node) {
+void Words::add_string(Word& word, TSNode node) {
   std::size_t at = ts_node_start_byte(node);
   std::size_t end = ts_node_end_byte(node);
-  if (end < at + 2 || text_[at] != '"' || text_[end - 1] != '"') return add_dynamic(word, false);
+  if (end < at + 2 || in_.text[at] != '"' || in_.text[end - 1] != '"') return add_dynamic(word, false);
   ++at;
   --end;
   TSTreeCursor cursor = ts_tree_cursor_new(node);
@@ -78,11 +79,11 @@ void Reader::add_string(Word& word, TSNode node) {
   add_double_quoted(word, between(at, end));
 }
 
-void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
-  const std::size_t first = out_.parts.size();
+void Words::add_expansion(Word& word, TSNode node, bool quoted) {
+  const std::size_t first = in_.out.parts.size();
   // "$@" and "${a[@]}" become several words even in quotes.
   const std::string_view text = raw(node);
-  if (add_value(word, text, quoted)) return expression(node);
+  if (add_value(word, text, quoted)) return with_.expressions.read(node);
   const bool home = word.text.empty() && (text == "$HOME" || text == "${HOME}");
   const std::size_t lead = word.lead;
   const bool bounded = word.bounded;
@@ -91,25 +92,25 @@ void Reader::add_expansion(Word& word, TSNode node, bool quoted) {
   if (home) word.lead = lead;
   // The working directory stays where a relative name would be.
   const bool here = word.text.empty() && (text == "$PWD" || text == "${PWD}" || text == "$(pwd)");
-  const bool number = is_number(node) || text == "$RANDOM" || text == "${RANDOM}";
+  const bool number = with_.expressions.is_number(node) || text == "$RANDOM" || text == "${RANDOM}";
   if (home || here || number) word.bounded = bounded;
   if (kind(node) == Kind::kOther) unread(span(node), "the shell's grammar does not cover this");
-  else expression(node);
-  if (out_.parts.size() > first && word.from.empty()) word.from = {first, out_.parts.size()};
-  if (!word.from.empty()) word.from.last = out_.parts.size();
+  else with_.expressions.read(node);
+  if (in_.out.parts.size() > first && word.from.empty()) word.from = {first, in_.out.parts.size()};
+  if (!word.from.empty()) word.from.last = in_.out.parts.size();
 }
 
 // `$x` and `${x}` where the text says what x holds: the value as it was written. False when only the run decides.
-bool Reader::add_value(Word& word, std::string_view expansion, bool quoted) {
+bool Words::add_value(Word& word, std::string_view expansion, bool quoted) {
   constexpr std::string_view kOneWord = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./,:=+@%^-";
   std::string_view name = expansion.substr(std::min<std::size_t>(1, expansion.size()));
   if (name.starts_with('{') && name.ends_with('}')) name = name.substr(1, name.size() - 2);
-  const Word* const value = expansion.starts_with('$') && is_name(name) ? variables_.find(name) : nullptr;
+  const Word* const value = expansion.starts_with('$') && is_name(name) ? in_.variables.find(name) : nullptr;
   if (value == nullptr) return false;
   const std::string_view text = value->text;
   const bool home = text == "~" || text.starts_with("~/");
   const bool stays_one =
-      !text.empty() && text.find_first_not_of(kOneWord) == std::string_view::npos && variables_.splits_as_usual();
+      !text.empty() && text.find_first_not_of(kOneWord) == std::string_view::npos && in_.variables.splits_as_usual();
   if (!value->fixed && text.starts_with('~') && (!home || !word.text.empty())) return false;
   if (!quoted && !(value->fixed && stays_one) && !((home || text.empty()) && value->bounded)) return false;
   const std::size_t before = word.text.size();
@@ -127,7 +128,7 @@ bool Reader::add_value(Word& word, std::string_view expansion, bool quoted) {
   return true;
 }
 
-void Reader::add_concatenation(Word& word, TSNode node) {
+void Words::add_concatenation(Word& word, TSNode node) {
   bool brace = false;
   std::size_t end = ts_node_start_byte(node);
   for (const Child& child : children(node)) {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "shell/grammar.h"
 #include "shell/reader.h"
@@ -21,8 +22,9 @@ ShellReader& ShellReader::operator=(ShellReader&&) noexcept = default;
 
 Script ShellReader::read(std::string_view text, std::string_view input) {
   Script script;
-  Reader reader(state_->grammar, script, text);
-  reader.input = input;
+  Around around;
+  around.input = input;
+  Reader reader(state_->grammar, script, text, std::move(around));
   reader.read();
   return script;
 }

@@ -1,0 +1,107 @@
+#include "shell/reading.h"
+
+#include <tree_sitter/api.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/processor_time.h"
+#include "shell/grammar.h"
+#include "shell/letters.h"
+#include "shell/script.h"
+#include "shell/whereabouts.h"
+
+namespace belljar::shell {
+
+Span Reading::whole() const noexcept {
+  return shown_at({0, static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), UINT32_MAX))});
+}
+
+void Reading::unread(Span where, std::string reason) {
+  Unread found{std::move(reason), where};
+  // A loop that is written out meets each place again.
+  if (rounds > 0 && std::ranges::find(out.unread, found) != out.unread.end()) return;
+  out.unread.push_back(std::move(found));
+}
+
+bool Reading::full(TSNode node) {
+  const bool deep = depth > kMaxDepth;
+  const bool late = processor_time() > deadline;
+  if (!deep && !late && out.parts.size() < kMaxParts) return false;
+  if (out.unread.size() < kMaxParts)
+    unread(span(node), deep   ? "the text nests deeper than is judged"
+                       : late ? "the text takes too long to judge"
+                              : "the text has more commands than are judged");
+  return true;
+}
+
+namespace {
+
+// The kinds whose children are told apart by field: the tree finds a field by counting, so the time grows with the square.
+bool has_fields(Kind kind) noexcept {
+  return kind == Kind::kLoop || kind == Kind::kFunction || kind == Kind::kAssignment || kind == Kind::kFileRedirect ||
+         kind == Kind::kHereDoc || kind == Kind::kHereString;
+}
+
+}  // namespace
+
+std::vector<Child> Reading::children(TSNode node, bool blank_between) {
+  std::vector<Child> found;
+  TSTreeCursor cursor = ts_tree_cursor_new(node);
+  std::uint32_t end = ts_node_start_byte(node);
+  const bool fields = has_fields(kind(node));
+  const bool one_word = kind(node) == Kind::kConcatenation || kind(node) == Kind::kString;
+  bool more = ts_tree_cursor_goto_first_child(&cursor);
+  for (; more; more = ts_tree_cursor_goto_next_sibling(&cursor)) {
+    if (found.size() >= (fields ? kMaxFields : kMaxChildren)) {
+      unread(span(node), "the text has more words than are judged");
+      break;
+    }
+    const TSNode child = ts_tree_cursor_current_node(&cursor);
+    const char* field = fields ? ts_tree_cursor_current_field_name(&cursor) : nullptr;
+    const std::uint32_t begin = ts_node_start_byte(child);
+    if (blank_between && begin > end && (!is_blank(between(end, begin)) || (!one_word && is_glued(text, end, begin))))
+      unread(span(child), "shell and grammar read the blanks here differently");
+    end = std::max(end, ts_node_end_byte(child));
+    const bool error = ts_node_symbol(child) == static_cast<TSSymbol>(-1) || ts_node_is_missing(child);
+    if (error) unread(span(child), "the shell's grammar does not cover this");
+    else found.push_back({child, field == nullptr ? std::string_view() : field});
+  }
+  ts_tree_cursor_delete(&cursor);
+  return found;
+}
+
+void Reading::settle() {
+  add_places(place.perhaps, std::exchange(place.failed, {}));
+  constexpr std::size_t kMaxPlaces = 8;
+  if (place.perhaps.size() <= kMaxPlaces) return;
+  place.perhaps.resize(kMaxPlaces);
+  unread(whole(), "the text may run in more directories than are judged");
+}
+
+void Reading::left(const Whereabouts& before) {
+  if (before.directory != place.directory || before.perhaps != place.perhaps) add_places(place.failed, all_of(before));
+}
+
+void Reading::move(const Part& part) {
+  if (!is_cd(part)) return;
+  const Whereabouts before = place;
+  place.directory = directory_after(part, before.directory);
+  place.perhaps.clear();
+  std::vector<std::string> moved;
+  for (const std::string& each : before.perhaps) moved.push_back(directory_after(part, each));
+  std::erase(moved, place.directory);
+  add_places(place.perhaps, moved);
+  // It does not run where a redirection fails.
+  const bool opens = std::ranges::any_of(part.redirects, [](const Redirect& each) {
+    return each.target.text != "/dev/null" && each.target.text != "1" && each.target.text != "2";
+  });
+  if (opens || !surely_exists(place.directory)) add_places(place.failed, all_of(before));
+}
+
+}  // namespace belljar::shell

@@ -1,0 +1,118 @@
+// What all parts of a Reader (reader.h) share while one text is read: the tree, where its commands run, what is known of its
+// variables, and the limits.
+#pragma once
+
+#include <tree_sitter/api.h>
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/processor_time.h"
+#include "shell/grammar.h"
+#include "shell/letters.h"
+#include "shell/numbers.h"
+#include "shell/script.h"
+#include "shell/variables.h"
+#include "shell/whereabouts.h"
+
+namespace belljar::shell {
+
+struct Child {
+  TSNode node;
+  std::string_view field;
+};
+
+// What surrounds a text. Of the one that was given: nothing; of one that a command of another text runs: that command.
+struct Around {
+  std::vector<std::string> inside;  // Part::inside of what comes next
+  std::vector<Range> upstream;      // Part::upstream of what comes next
+  const Span* outer = nullptr;      // the word of the outermost text that this one stands in; none: this is it
+  int opened = 0;                   // wrappers around
+  std::string_view input;           // standard input
+  ShellDialect dialect = ShellDialect::kBash;
+  bool follows_variables = true;
+  Whereabouts place;  // where the next command runs
+  // Of the function that is read: where a `return` stands. None: there it does not leave.
+  std::vector<Whereabouts>* returns = nullptr;
+  std::vector<std::vector<Whereabouts>> exits;  // of the loops around: where a `break` or `continue` stands
+  bool own_exit = true;                         // `exit` and `return` are the shell's own: no function of the text has their name
+  std::chrono::nanoseconds deadline = processor_time() + kMaxTime;
+};
+
+struct Reading : Around {
+  static constexpr int kMaxRounds = 64;
+
+  Reading(Grammar& its_grammar, Script& script, std::string_view its_text, Around around)
+      : Around(std::move(around)), grammar(its_grammar), out(script), text(its_text), variables(its_grammar, its_text) {}
+
+  Kind kind(TSNode node) const noexcept { return grammar.kind(node); }
+  std::string_view between(std::size_t begin, std::size_t end) const noexcept { return text.substr(begin, end - begin); }
+  std::string_view raw(TSNode node) const noexcept { return between(ts_node_start_byte(node), ts_node_end_byte(node)); }
+  // For people: bytes of this text as a place of the outermost one.
+  Span shown_at(Span bytes) const noexcept { return outer != nullptr ? *outer : bytes; }
+  Span span(TSNode node) const noexcept { return shown_at({ts_node_start_byte(node), ts_node_end_byte(node)}); }
+  Span whole() const noexcept;
+
+  void unread(Span where, std::string reason);
+  // A limit is reached, which is noted: `node` is not read.
+  bool full(TSNode node);
+  // In the order written; what stands between them must be blank, and what the grammar could not place is unread.
+  std::vector<Child> children(TSNode node, bool blank_between = true);
+
+  // A statement ends; behind `;` it may have failed.
+  void settle();
+  // What began at `before` may not have run.
+  void left(const Whereabouts& before);
+  // `part` has run in this shell.
+  void move(const Part& part);
+
+  Grammar& grammar;
+  Script& out;
+  std::string_view text;
+  int depth = 0;   // in the tree
+  int rounds = 0;  // of loops that were written out, and calls of functions
+  Numbers numbers;
+  Variables variables;
+};
+
+// What runs in a shell of its own, or perhaps not, leaves `value` as it was.
+class Restored {
+ public:
+  explicit Restored(Whereabouts& value) : value_(value), before_(value) {}
+  Restored(const Restored&) = delete;
+  Restored& operator=(const Restored&) = delete;
+  ~Restored() { value_ = std::move(before_); }
+
+ private:
+  Whereabouts& value_;
+  Whereabouts before_;
+};
+
+// A label around what is read in this scope.
+class Inside {
+ public:
+  Inside(std::vector<std::string>& labels, std::string label) : labels_(labels) { labels_.push_back(std::move(label)); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { labels_.pop_back(); }
+
+ private:
+  std::vector<std::string>& labels_;
+};
+
+class Deeper {
+ public:
+  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
+  Deeper(const Deeper&) = delete;
+  Deeper& operator=(const Deeper&) = delete;
+  ~Deeper() { --depth_; }
+
+ private:
+  int& depth_;
+};
+
+}  // namespace belljar::shell
