@@ -1,3 +1,13 @@
+// Where a string of a call stands in what entered, and what that says.
+//
+// A text is read once, as it is and with its encoded layers opened; every string is looked for in each of the spellings that a
+// person would know it by: a path with and without its directories, a host with and without its scheme, "anna at firm dot example".
+// A place counts only where it is no piece of a longer word.
+//
+// Beside the place it matters what is said there. Within the lines that belong together (an empty line ends them, unless the line
+// before it introduces what follows: "run:"), a word for such an act makes an instruction of a mention; the head of a mail asks for
+// nothing. In a hidden layer every mention is one: nobody hides what only describes. Distance alone would not do: a list has its
+// verb far above, and a log has every verb beside every path.
 #include "guard/trace.h"
 
 #include <algorithm>

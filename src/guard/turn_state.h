@@ -1,0 +1,90 @@
+// What a Turn knows of its texts, and what it makes of one act: turn.cc takes calls apart and follows files, turn_rows.cc has the
+// rows of the table.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "belljar/turn.h"
+#include "guard/call.h"
+#include "guard/lexicon.h"
+#include "guard/trace.h"
+#include "shell/script.h"
+
+namespace belljar {
+
+// What one act comes down to.
+struct Ruling {
+  Advice advice = Advice::kAllow;
+  std::string row, why;
+  std::vector<Evidence> evidence;
+};
+
+struct Turn::State {
+  TurnSettings settings;
+  std::deque<guard::Known> user;     // trusted, the newest last
+  std::deque<guard::Known> foreign;  // untrusted
+  std::size_t bytes = 0;
+  bool full = false;
+  shell::ShellReader reader;
+  std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
+  std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
+
+  // Nobody knows what the user asked for.
+  bool deaf() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
+  void make_room(std::size_t wanted);
+  bool named(const guard::Atom& atom, const std::vector<std::string>& spelled) const {
+    return std::ranges::any_of(user, [&](const guard::Known& known) { return guard::is_named(known, atom, spelled); });
+  }
+  bool pointed_at(const guard::Known& known) const {
+    return std::ranges::any_of(user, [&](const guard::Known& words) { return guard::points_at(words, known); });
+  }
+  bool linked(const guard::Found& found) const {
+    return std::ranges::any_of(user, [&](const guard::Known& words) { return guard::is_linked(words, found); });
+  }
+  // The user's last words ask for such an act. A short answer ("yes, do it") stands for what was said before.
+  bool intended(CallClass kind) const {
+    constexpr std::size_t kShort = 40;
+    for (auto words = user.rbegin(); words != user.rend(); ++words) {
+      if (guard::find_act_word(kind, words->layers[0].plain.text, 0, guard::Speech::kIntention) != std::string_view::npos)
+        return true;
+      if (words->what.text.size() > kShort) return false;
+    }
+    return false;
+  }
+  std::optional<guard::Found> find(const guard::Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const;
+  bool holds_secret(const guard::Call& call) const;
+  void follow_copies(guard::Call& call);
+  void follow_written(guard::Call& call);
+  // What an act comes to in its call, and the strings that decide.
+  struct Deciding {
+    CallClass kind;
+    std::vector<guard::Atom> atoms;
+  };
+  Deciding deciding(const guard::Act& act, const guard::Call& call) const;
+  using FoundAtoms = std::vector<std::pair<guard::Atom, guard::Found>>;
+  struct Traced {
+    FoundAtoms found;       // in what nobody vouches for
+    std::size_t named = 0;  // how many the user named
+  };
+  Traced trace(const guard::Act& act, const Deciding& what) const;
+  bool is_daily(const guard::Act& act, CallClass kind, const FoundAtoms& found) const;
+  std::optional<Ruling> judge_spoken(const guard::Act& act, CallClass kind, std::size_t named_count) const;
+  Ruling judge_act(const guard::Act& act, const guard::Call& call) const;
+  Ruling judge_foreign(CallClass kind, FoundAtoms found) const;
+  Ruling judge_copied(const guard::Act& act) const;
+  Ruling judge_unheard(const guard::Act& act) const;
+  bool names_receiver() const;
+  bool follows() const;
+  std::optional<guard::Spoken> spoken_of(CallClass kind, const guard::Act& act) const;
+  bool may_choose(CallClass kind, const guard::Atom& atom, const guard::Found& found) const;
+};
+
+}  // namespace belljar
