@@ -1,3 +1,18 @@
+// How a text is scanned: a Reader for the text and for each layer that is encoded in it.
+//
+// A layer is folded to what a reader would see (normal.h), and three kinds of signs are looked for in it: spellings that say enough
+// by themselves (phrases.cc), roles of words in an order within a sentence (patterns.cc, by speech.h), and what a linear model
+// makes of one to three sentences (model.h). No kind does alone. Rows are sure and narrow: they find what somebody thought of. The
+// model finds what nobody did, and is wrong about texts that talk of attacks. So each corrects the other: a row that is not sure of
+// itself counts half where the model finds nothing near, and what the model only half believes counts where the text is hidden.
+//
+// Then circumstances weigh. Hidden or encoded weighs more: why hide it? Words about attacks, tests and quotes weigh less, most of
+// all together, because documentation of attacks is full of attacks. An attacker can write such words as well: they weaken and
+// never silence.
+//
+// The score is the strongest group of signs that stand together, of each name only the heaviest: a long document has some weak sign
+// on many a page, and a sum over all of it would grow with its length. A word alone weighs nothing: every page about databases says
+// "delete". docs/design/guard.md has the rates.
 #include "detect/detect.h"
 
 #include <algorithm>

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
-#include <iterator>
 #include <string>
 #include <string_view>
+
+#include "detect/signs.h"
 
 namespace belljar::detect {
 namespace {
@@ -15,30 +16,7 @@ constexpr std::string_view kWeightRows =
 #include "detect/weights.inc"
     ;
 
-// In the order of signs.h.
-constexpr std::string_view kRoleNames[] = {
-    "drop",    "earlier", "orders", "send",    "secret", "reveal", "prompt",   "model",   "ai",        "hide",     "not",
-    "person",  "act",     "target", "must",    "talk",   "reply",  "you",      "lead",    "off",       "guarding", "pay",
-    "funds",   "tool",    "later",  "session", "read",   "this",   "language", "pretend", "limits",    "got",      "follow",
-    "approve", "office",  "ask",    "store",   "md",     "self",   "need",     "void",    "transform", "image",    "swap",
-    "haul",    "omit",    "notice", "stored",  "before", "policy", "rights",   "says",    "task",      "remember", "quiet",
-    "now",     "when",    "invoke", "without", "to",     "handed", "led",      "memory",  "spare"};
-static_assert(std::size(kRoleNames) == 64);
-
-std::uint32_t role_named(std::string_view name) noexcept {
-  return static_cast<std::uint32_t>(std::ranges::find(kRoleNames, name) - std::begin(kRoleNames)) % 64;
-}
-
-std::string_view cut(std::string_view& text, char end) noexcept {
-  const std::size_t at = std::min(text.find(end), text.size());
-  const std::string_view head = text.substr(0, at);
-  text.remove_prefix(std::min(at + 1, text.size()));
-  return head;
-}
-
 }  // namespace
-
-std::string_view name_of_role(unsigned bit) noexcept { return kRoleNames[bit % 64]; }
 
 Weights::Weights() {
   for (const bool stems : {true, false}) {  // a word's weight has its stem's in it
@@ -56,10 +34,10 @@ void Weights::read_row(std::string_view kind, std::string_view name, float weigh
   const std::string_view first = cut(name, ' ');  // `name`: the second of a pair
   if (kind == "bias") bias_ = weight;
   else if (kind == "sentence") sentence_ = weight;
-  else if (kind == "role") roles_[role_named(first)] = weight;
-  else if (kind == "order") orders_[role_named(first)] = weight;
-  else if (kind == "not") negated_[role_named(first)] = weight;
-  else if (kind == "pair") pairs_[role_named(first) * 64 + role_named(name)] = weight;
+  else if (kind == "role") roles_[role_named(first) % 64] = weight;
+  else if (kind == "order") orders_[role_named(first) % 64] = weight;
+  else if (kind == "not") negated_[role_named(first) % 64] = weight;
+  else if (kind == "pair") pairs_[role_named(first) % 64 * 64 + role_named(name) % 64] = weight;
   else if (kind == "mark") marks_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
   else if (kind == "talk") talk_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
   else if (kind == "sign") slot_for({FeatureKind::kSign, hash_of(first)}).weight.own = weight;

@@ -142,7 +142,4 @@ class Weights {
 };
 const Weights& weights();
 
-// The name of a role in weights.inc: "drop", "earlier" ...
-std::string_view name_of_role(unsigned bit) noexcept;
-
 }  // namespace belljar::detect

@@ -1,5 +1,6 @@
-// The words, phrases and combinations of the detector. A word in any language is a row of signs.cc, what words mean together a row
-// of patterns.cc, and a spelling that says enough by itself a row of phrases.cc; tests/detect/corpus measures what a row does.
+// The words, phrases and combinations of the detector. A word stands in the file of its language (words/), what words mean together
+// in a row of patterns.cc, and a spelling that says enough by itself in a row of phrases.cc; tests/detect/corpus measures what a
+// row does.
 #pragma once
 
 #include <cstdint>
@@ -77,13 +78,19 @@ constexpr Roles kLed = role(61);        // not of the word: one of kLead stood r
 constexpr Roles kMemory = role(62);     // memory
 constexpr Roles kAnyAct = kAct | kDrop | kSend | kReveal | kOff | kPay | kFollow | kTransform | kOmit | kRemember;
 
-struct Words {
-  Roles roles;
-  std::string_view words;  // normalised, between blanks; a trailing `*` takes any ending; Chinese ones stand inside other text
-};
-std::span<const Words> words_of_signs() noexcept;              // six languages
-std::span<const Words> words_of_further_languages() noexcept;  // nine more, shorter
-std::span<const Words> weighed_words() noexcept;               // for the model alone
+// "drop" for kDrop and so on, as the lists of words and the weights have it.
+std::string_view name_of_role(unsigned bit) noexcept;
+// Its bit; 64: there is none of that name.
+unsigned role_named(std::string_view name) noexcept;
+
+// What of `text` stands before `end`, which is taken off it as well: how the rows of data are read.
+std::string_view cut(std::string_view& text, char end) noexcept;
+
+// Each file of words/, a language each. A row is "ROLE ROLE: word word", and a line that begins with a blank belongs to the row
+// before. Words are normalised (normal.h) and stand between blanks; a trailing `*` takes any ending; Chinese ones stand inside
+// other text. Orders are in the form a stranger would give them to a machine: where a language has one, the familiar imperative,
+// which descriptions seldom use. Behind a line "weighed" are words for the model alone.
+std::span<const std::string_view> word_lists() noexcept;
 
 struct Phrase {
   std::string_view text;  // normalised

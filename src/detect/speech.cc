@@ -1,3 +1,17 @@
+// One pass over a text, a sentence at a time.
+//
+// A word is looked up once for the roles it can have (vocabulary.h), and only words with roles are kept: all others count as
+// distance. At the end of a sentence two readers look at the same words. `find_at` tries the patterns that begin with a role of
+// each word; the roles of all that follow, gathered from behind, say beforehand which patterns cannot match. `count_roles` and its
+// kind add up what the model weighs: roles, pairs of roles in their order, marks between the words, and the patterns that were
+// found.
+//
+// What tells an instruction from a description is whether its verb is spoken as an order: it begins a clause, or follows a word
+// that leads to one ("please", "then"), or has the form of an order in its language. A parser of sentences would know more, for
+// fifteen languages and half a sentence in a table cell it does not exist.
+//
+// The model sums log-odds. A sentence is weighed alone or with the two before it, so an attack that is spread over three is found
+// and one that is diluted by many harmless ones is not lost among them. The twenty around may excuse it and can never accuse it.
 #include "detect/speech.h"
 
 #include <algorithm>

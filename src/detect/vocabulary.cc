@@ -29,9 +29,7 @@ std::string_view without_article(std::string_view word) noexcept {
 }  // namespace
 
 Vocabulary::Vocabulary() {
-  for (const Words& row : words_of_signs()) place_all(row, row.roles);
-  for (const Words& row : words_of_further_languages()) place_all(row, row.roles);
-  for (const Words& row : weighed_words()) place_all(row, 0);
+  for (const std::string_view list : word_lists()) place_all(list);
   for (const Pattern& pattern : patterns()) {
     first_ |= pattern.roles[0];
     for (Roles bits = pattern.roles[0]; bits != 0; bits &= bits - 1)
@@ -74,11 +72,23 @@ const std::vector<Vocabulary::Entry>& Vocabulary::list(std::string_view text) co
   return lists_[((maybe_[wanted / 64] >> (wanted % 64)) & 1U) == 0 ? 0 : index_[wanted]];
 }
 
-void Vocabulary::place_all(const Words& row, Roles roles) {
-  for (std::size_t at = 0; at < row.words.size();) {
-    const std::size_t end = std::min(row.words.find(' ', at), row.words.size());
-    if (end - at >= 2) place(row.words.substr(at, end - at), {roles, row.roles});
-    at = end + 1;
+void Vocabulary::place_all(std::string_view rows) {
+  Roles roles = 0;
+  bool weighed = false;
+  while (!rows.empty()) {
+    std::string_view row = cut(rows, '\n');
+    weighed = weighed || row == "weighed";
+    const std::size_t colon = row.find(':');
+    if (row.starts_with('#') || (colon == std::string_view::npos && !row.starts_with(' '))) continue;
+    if (!row.starts_with(' ')) {
+      roles = 0;
+      for (std::string_view names = cut(row, ':'); !names.empty();) {
+        if (const unsigned bit = role_named(cut(names, ' ')); bit < 64) roles |= role(bit);
+      }
+    }
+    while (!row.empty()) {
+      if (const std::string_view word = cut(row, ' '); word.size() >= 2) place(word, {weighed ? 0 : roles, roles});
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-// All words that the detector knows: which roles a word has (signs.h, languages.cc), and what it weighs for the model (model.h).
+// All words that the detector knows: which roles a word has (signs.h, words/), and what it weighs for the model (model.h).
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class Vocabulary {
   };
   static std::size_t key(std::string_view text) noexcept;
   const std::vector<Entry>& list(std::string_view text) const noexcept;
-  void place_all(const Words& row, Roles roles);
+  void place_all(std::string_view rows);
   void place(std::string_view word, Meaning meaning);
 
   std::array<std::uint64_t, 1024> maybe_{};                                  // a bit for each key that has a list

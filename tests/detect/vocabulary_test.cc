@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "detect/signs.h"
+
 namespace belljar::detect {
 namespace {
 
@@ -44,6 +46,26 @@ TEST(Vocabulary, WordsBeforeAnApostropheAndArabicPrefixesAreTakenOff) {
   EXPECT_NE(know_word("l'injection").meaning.roles & kTalk, 0U);
   EXPECT_EQ(know_word("0").hash, know_word("17").hash);
   EXPECT_NE(know_word("التعليمات").meaning.roles & kOrders, 0U);
+}
+
+// A role that is spelled wrong would be none, and its words would mean nothing.
+TEST(Vocabulary, EachRowOfTheListsNamesRolesAndHasWords) {
+  EXPECT_GE(word_lists().size(), 15U);
+  for (std::string_view list : word_lists()) {
+    int rows = 0;
+    while (!list.empty()) {
+      std::string_view row = cut(list, '\n');
+      if (row.starts_with('#') || row.starts_with(' ') || row == "weighed") continue;
+      std::string_view names = cut(row, ':');
+      EXPECT_GT(row.size(), 2U) << names;
+      while (!names.empty()) {
+        const std::string_view name = cut(names, ' ');
+        EXPECT_LT(role_named(name), 64U) << name;
+      }
+      ++rows;
+    }
+    EXPECT_GT(rows, 20);
+  }
 }
 
 }  // namespace
