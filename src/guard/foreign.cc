@@ -1,6 +1,5 @@
 #include "guard/foreign.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>

@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "belljar/result.h"
+#include "guard/foreign.h"
 #include "guard/importer.h"
 #include "policy/document.h"
 

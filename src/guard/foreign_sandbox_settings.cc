@@ -10,6 +10,7 @@
 
 #include "base/format.h"
 #include "belljar/result.h"
+#include "guard/foreign.h"
 #include "guard/importer.h"
 #include "guard/permission.h"
 #include "guard/permission_settings.h"

@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "guard/foreign.h"
 #include "policy/document.h"
 #include "policy/json.h"
 #include "policy/parse.h"

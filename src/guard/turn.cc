@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "guard/call.h"
 #include "guard/daily.h"
+#include "guard/trace.h"
 #include "guard/turn_state.h"
 
 namespace belljar {

@@ -1,5 +1,3 @@
-#include <tree_sitter/api.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -9,7 +7,6 @@
 #include <vector>
 
 #include "base/format.h"
-#include "shell/grammar.h"
 #include "shell/letters.h"
 #include "shell/numbers.h"
 #include "shell/reader.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "shell/grammar.h"
+#include "shell/numbers.h"
 #include "shell/reader.h"
 #include "shell/reading.h"
 #include "shell/script.h"
