@@ -21,6 +21,7 @@
 #include "egress/http.h"
 #include "egress/phase.h"
 #include "egress/proxy.h"
+#include "egress/relay.h"
 #include "egress/streams.h"
 #include "policy/host.h"
 

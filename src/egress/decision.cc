@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "base/format.h"
+#include "belljar/units.h"
 #include "egress/context.h"
 #include "egress/credentials.h"
 #include "egress/http.h"

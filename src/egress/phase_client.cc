@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "egress/context.h"
 #include "egress/credentials.h"
@@ -18,6 +19,7 @@
 #include "egress/names.h"
 #include "egress/phase.h"
 #include "egress/proxy.h"
+#include "egress/resolve.h"
 #include "egress/socks.h"
 #include "policy/domains.h"
 #include "policy/host.h"

@@ -1,11 +1,16 @@
 #include "egress/websocket.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
+
+#include "egress/credentials.h"
+#include "egress/http.h"
 
 namespace belljar::egress {
 namespace {

@@ -59,17 +59,17 @@ using Field = std::variant<bool*, std::optional<bool>*, double*, std::optional<d
                            Isolation*, std::optional<PullPolicy>*>;
 
 struct Key {
-  std::string_view name;    // dotted: "limits.memory"
-  std::string_view flag;    // "--memory"; empty: no flag of `belljar run`
-  Type type = Type::kText;  //
-  std::string_view values;  // kEnum: "none|proxy|host", narrowest first
+  std::string_view name;       // dotted: "limits.memory"
+  std::string_view flag = "";  // "--memory"; empty: no flag of `belljar run`
+  Type type = Type::kText;
+  std::string_view values = "";  // kEnum: "none|proxy|host", narrowest first
   Join join = Join::kReplace;
   Narrow narrow = Narrow::kNever;
   bool strict = false;  // Narrow::kStricter on a boolean: the narrower value
   Field (*field)(Policy&) = nullptr;
-  std::string_view fallback;  // the default, as text
-  std::string_view risk;      // what a wider value puts at risk
-  std::string_view doc;       // one sentence
+  std::string_view fallback = "";  // the default, as text
+  std::string_view risk;           // what a wider value puts at risk
+  std::string_view doc;            // one sentence
   // What the worst project file gets out of what `narrow` lets it say: the answer to "can a hostile workspace use this?". It must
   // never be more than that something is refused, missing or slower. "nothing: ..." where only a repetition passes.
   std::string_view hostile;
