@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -26,11 +27,7 @@ std::string_view next_line(std::string_view& text) {
   return line;
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (text.starts_with(' ') || text.starts_with('\t')) text.remove_prefix(1);
-  while (text.ends_with(' ') || text.ends_with('\t')) text.remove_suffix(1);
-  return text;
-}
+std::string_view trimmed(std::string_view text) { return trim(text, " \t"); }
 
 // A value on one line. nullopt: it means something else in YAML than its characters.
 std::optional<std::string> scalar(std::string_view text) {
@@ -88,8 +85,7 @@ Result<std::vector<std::pair<std::string, std::string>>> read_matter(const std::
 
 bool is_name(std::string_view name) {
   for (const char c : name) {
-    const bool fine =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+    const bool fine = is_alnum(c) || c == '-' || c == '_' || c == '.';
     if (!fine) return false;
   }
   return !name.empty() && name.size() <= kLongestName;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "belljar/redact.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -22,9 +23,7 @@ bool any_name(std::span<const std::string_view> patterns, std::string_view name)
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_' || c == '-' || c == '.';
-  });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
 }
 
 // `--sort-key` and `--max-tokens` are none, nor is what names a file with one.

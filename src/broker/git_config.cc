@@ -6,14 +6,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
+
 namespace belljar::broker {
 namespace {
 
 // git's own character classes, ctype.c: the locale has no say.
 constexpr bool is_space(int c) noexcept { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-constexpr bool is_alpha(int c) noexcept { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-constexpr bool is_key(int c) noexcept { return is_alpha(c) || (c >= '0' && c <= '9') || c == '-'; }
-constexpr char lower(int c) noexcept { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); }
+constexpr bool is_key(int c) noexcept { return is_alnum(static_cast<char>(c)) || c == '-'; }
 
 constexpr std::size_t kMostKeys = 4U << 20;  // bytes of all keys together
 
@@ -54,7 +54,7 @@ class Parser {
         comment = true;
       } else if (c == '[') {
         if (!section()) return false;
-      } else if (!is_alpha(c) || !entry(c)) {
+      } else if (!is_letter(static_cast<char>(c)) || !entry(c)) {
         return false;
       }
     }
@@ -71,7 +71,7 @@ class Parser {
         break;
       }
       if (!is_key(c) && c != '.') return false;
-      section_.push_back(lower(c));
+      section_.push_back(to_lower(static_cast<char>(c)));
     }
     if (section_.empty()) return false;
     section_.push_back('.');
@@ -101,7 +101,7 @@ class Parser {
     }
     GitConfigEntry entry{section_, std::nullopt};
     do {
-      entry.key.push_back(lower(c));
+      entry.key.push_back(to_lower(static_cast<char>(c)));
       c = next();
     } while (!at_end_ && is_key(c));
     while (c == ' ' || c == '\t') c = next();

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "broker/git_config.h"
 #include "broker/git_index.h"
@@ -281,8 +282,7 @@ bool is_built_in_strategy(std::string_view name) noexcept {
 // A key's name, address or fingerprint, which gpg gets as an argument.
 bool is_signing_key(std::string_view name) noexcept {
   return !name.starts_with('-') && std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           std::string_view("@._-+ <>!").find(c) != std::string_view::npos;
+    return is_alnum(c) || std::string_view("@._-+ <>!").find(c) != std::string_view::npos;
   });
 }
 
@@ -314,8 +314,7 @@ Objection apply_objection(std::string_view content) {
       line.remove_prefix(std::min(line.size(), word.size() + 1));
       if (word.size() >= 2 && word.front() == '\'' && word.back() == '\'') word = word.substr(1, word.size() - 2);
       const auto number = [&](std::string_view option) {
-        return word.starts_with(option) && std::all_of(word.begin() + static_cast<std::ptrdiff_t>(option.size()), word.end(),
-                                                       [](char c) { return c >= '0' && c <= '9'; });
+        return word.starts_with(option) && std::ranges::all_of(word.substr(option.size()), is_digit);
       };
       const bool plain = word.find_first_of("'\\\"") == std::string_view::npos;
       const bool inert = word.empty() || number("-p") || number("-C") || word == "--ignore-whitespace" ||
@@ -395,8 +394,7 @@ Objection merge_records_objection(std::string_view content) {
     if (const std::size_t dot = id.find('.'); dot != std::string_view::npos) {
       const std::string_view variant = id.substr(dot + 1);
       id = id.substr(0, dot);
-      if (variant.empty() || variant.size() > 4 || variant.find_first_not_of("0123456789") != std::string_view::npos)
-        return "a variant in it is no small number";
+      if (variant.size() > 4 || !is_number(variant)) return "a variant in it is no small number";
     }
     if ((id.size() != 40 && id.size() != 64) || id.find_first_not_of("0123456789abcdef") != std::string_view::npos)
       return "git could not read it";

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
+
 namespace belljar::broker {
 namespace {
 
@@ -381,14 +383,9 @@ bool has_control(std::string_view text, bool line_ends) noexcept {
   });
 }
 
-bool equal_fold(std::string_view a, std::string_view b) noexcept {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](char x, char y) { return (x >= 'A' && x <= 'Z' ? x + 32 : x) == y; });
-}
-
 template <std::size_t N>
 bool one_of(std::string_view text, const std::string_view (&list)[N]) noexcept {
-  return std::any_of(std::begin(list), std::end(list), [&](std::string_view one) { return equal_fold(text, one); });
+  return std::any_of(std::begin(list), std::end(list), [&](std::string_view one) { return iequals(text, one); });
 }
 
 constexpr std::string_view kFalse[] = {"false", "no", "off", "0", ""};
@@ -471,7 +468,7 @@ bool keeps_ascii(std::string_view encoding) noexcept {
                                              "gb2312",      "big5",  "shift_jis", "shift-jis", "sjis"};
   return encoding.find('/') == std::string_view::npos &&
          std::any_of(std::begin(kEncodings), std::end(kEncodings),
-                     [&](std::string_view one) { return equal_fold(encoding.substr(0, one.size()), one); });
+                     [&](std::string_view one) { return iequals(encoding.substr(0, one.size()), one); });
 }
 
 }  // namespace

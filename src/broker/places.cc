@@ -13,6 +13,7 @@
 #include <charconv>
 #include <climits>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/defaults.h"
 
@@ -39,10 +40,6 @@ std::string link_text(int dir, const char* name) {
   const ssize_t size = ::readlinkat(dir, name, text.data(), text.size());
   text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   return text;
-}
-
-bool is_number(std::string_view text) {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // The components of `path` are what they say: the path of what it leads to is the path itself.

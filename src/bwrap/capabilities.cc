@@ -5,6 +5,8 @@
 #include <optional>
 #include <string_view>
 
+#include "base/ascii.h"
+
 namespace belljar::bwrap {
 namespace {
 
@@ -51,19 +53,13 @@ constexpr std::string_view kNames[] = {"chown",
                                        "bpf",
                                        "checkpoint_restore"};
 
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-bool same_in_any_case(std::string_view word, std::string_view lower_case) noexcept {
-  return std::ranges::equal(word, lower_case, [](char a, char b) { return lower(a) == b; });
-}
-
 }  // namespace
 
 std::optional<int> find_capability(std::string_view name) noexcept {
   constexpr std::string_view kPrefix = "cap_";
-  if (!same_in_any_case(name.substr(0, kPrefix.size()), kPrefix)) return std::nullopt;
+  if (!iequals(name.substr(0, kPrefix.size()), kPrefix)) return std::nullopt;
   name.remove_prefix(kPrefix.size());
-  const auto* const found = std::ranges::find_if(kNames, [&](std::string_view known) { return same_in_any_case(name, known); });
+  const auto* const found = std::ranges::find_if(kNames, [&](std::string_view known) { return iequals(name, known); });
   if (found == std::end(kNames)) return std::nullopt;
   return static_cast<int>(found - std::begin(kNames));
 }

@@ -4,7 +4,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "bwrap/capabilities.h"
 #include "launch/recipe.h"
@@ -203,7 +203,7 @@ class Parser {
     char* end = nullptr;
     errno = 0;
     size_ = std::strtoull(text, &end, 0);
-    if (errno != 0 || std::isdigit(static_cast<unsigned char>(*text)) == 0 || *end != '\0' || size_ == 0)
+    if (errno != 0 || !is_digit(*text) || *end != '\0' || size_ == 0)
       return refuse("--size takes a non-zero number of bytes");
     return size_ <= kMostTmpfs || refuse(format("--size (for tmpfs) is limited to {}", kMostTmpfs));
   }
@@ -233,7 +233,7 @@ class Parser {
     recipe_.set_capabilities = capabilities_asked_ = true;
     std::uint64_t which = kAllCapabilities;
     const std::string& name = words[0];
-    if (!(name.size() == 3 && std::tolower(name[0]) == 'a' && std::tolower(name[1]) == 'l' && std::tolower(name[2]) == 'l')) {
+    if (!iequals(name, "all")) {
       const auto found = find_capability(name);
       if (!found) return refuse(format("unknown cap: {}", escaped(name)));
       which = std::uint64_t{1} << *found;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -222,8 +223,8 @@ Option Option::not_empty() const {
 
 Option Option::at_least_one() const {
   return check([](const std::string& value) {
-    const bool count = !value.empty() && value.find_first_not_of("0123456789") == std::string::npos;
-    return std::string(count && value.find_first_not_of('0') != std::string::npos ? "" : "give a whole number, at least 1");
+    return std::string(is_number(value) && value.find_first_not_of('0') != std::string::npos ? ""
+                                                                                             : "give a whole number, at least 1");
   });
 }
 

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
@@ -203,11 +204,7 @@ class DryRun final : public SandboxDecorator {
   Result<void> search(const std::string& name, const std::string& text, Case letters, GrepResult& result) {
     const FileInfo info = BELLJAR_TRY(files_.look(name));
     if (info.type != FileType::kFile) return {};
-    const auto lower = [&](std::string line) {
-      if (letters == Case::kIgnoreAscii)
-        std::ranges::transform(line, line.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-      return line;
-    };
+    const auto lower = [&](std::string line) { return letters == Case::kIgnoreAscii ? lower_case(line) : line; };
     const std::string bytes = BELLJAR_TRY(files_.read(name, {}));
     const std::string wanted = lower(text);
     std::uint64_t number = 0;

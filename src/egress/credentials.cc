@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "egress/http.h"
 #include "egress/spelling.h"
@@ -42,9 +43,7 @@ std::string_view told_beginning(std::string_view value) {
   return value.substr(0, size);
 }
 
-bool unreserved(char c) {
-  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-}
+bool unreserved(char c) { return is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~'; }
 
 std::string percent_encoded(std::string_view text, bool upper) {
   std::string result;
@@ -89,7 +88,7 @@ bool replace_all(std::string& text, std::string_view from, std::string_view to) 
 
 // The user and password of a Basic field, if it is one.
 std::optional<std::string> basic_of(const HttpField& field) {
-  if (!same_name(field.name, "Authorization")) return std::nullopt;
+  if (!iequals(field.name, "Authorization")) return std::nullopt;
   return basic_credential(field.value);
 }
 
@@ -117,7 +116,7 @@ bool is_known_to(const Credential& credential, const policy::Host& host) {
 bool hides_answer(std::string_view name) {
   for (const std::string_view asks : {"Accept-Encoding", "Range", "If-Range", "Request-Range", "Sec-WebSocket-Extensions",
                                       "grpc-accept-encoding", "connect-accept-encoding"}) {
-    if (same_name(name, asks)) return true;
+    if (iequals(name, asks)) return true;
   }
   return false;
 }
@@ -125,7 +124,7 @@ bool hides_answer(std::string_view name) {
 bool put_into_fields(const Credential& credential, HttpHead& head) {
   bool any = false;
   for (HttpField& field : head.fields) {
-    if (same_name(field.name, "Host")) continue;
+    if (iequals(field.name, "Host")) continue;
     if (auto basic = basic_of(field);
         basic && credential.rule.basic && replace_all(*basic, credential.placeholder, credential.value))
       field.value = "Basic " + to_base64(*basic), any = true;

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "egress/http.h"
 
 namespace belljar::egress {
@@ -29,7 +30,7 @@ void each_part(std::string_view target, Act act) {
 
 std::string line_of(const HttpField& field) { return field.name + ": " + field.value; }
 
-bool is_counted(const HttpField& field) { return !same_name(field.name, "Host") && !repeats_request(field); }
+bool is_counted(const HttpField& field) { return !iequals(field.name, "Host") && !repeats_request(field); }
 
 std::string all_fields(const HttpHead& head) {
   std::string all = "\r\n";  // no single field begins so
@@ -42,7 +43,7 @@ std::string all_fields(const HttpHead& head) {
 }  // namespace
 
 bool repeats_request(const HttpField& field) noexcept {
-  return same_name(field.name, "pacote-pkg-id") || same_name(field.name, "pacote-integrity");
+  return iequals(field.name, "pacote-pkg-id") || iequals(field.name, "pacote-integrity");
 }
 
 std::size_t HeadBudget::cost_of(std::string_view piece) const {

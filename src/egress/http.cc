@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/host.h"
 
@@ -160,14 +161,10 @@ class Wrapped final : public AnyParser {
 };
 
 std::ptrdiff_t count_fields(const HttpHead& head, std::string_view name) {
-  return std::ranges::count_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
+  return std::ranges::count_if(head.fields, [name](const HttpField& field) { return iequals(field.name, name); });
 }
 
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
-  return text;
-}
+std::string_view trimmed(std::string_view text) { return trim(text, " \t"); }
 
 // Whether a member of a comma list is one that `fits`.
 template <class Fits>
@@ -181,18 +178,18 @@ bool any_listed(std::string_view list, Fits fits) {
 }
 
 bool lists(std::string_view list, std::string_view token) {
-  return any_listed(list, [token](std::string_view member) { return same_name(member, token); });
+  return any_listed(list, [token](std::string_view member) { return iequals(member, token); });
 }
 
 // In any of its Connection fields: they are one list (RFC 9110 section 5.3).
 bool asks_connection(const HttpHead& head, std::string_view option) {
   return std::ranges::any_of(
-      head.fields, [option](const HttpField& field) { return same_name(field.name, "Connection") && lists(field.value, option); });
+      head.fields, [option](const HttpField& field) { return iequals(field.name, "Connection") && lists(field.value, option); });
 }
 
-bool is_coding(std::string_view member) { return !member.empty() && !same_name(member, "identity"); }
+bool is_coding(std::string_view member) { return !member.empty() && !iequals(member, "identity"); }
 
-bool is_chunked(const HttpHead& head) { return same_name(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"); }
+bool is_chunked(const HttpHead& head) { return iequals(trimmed(*find_field(head, "Transfer-Encoding")), "chunked"); }
 
 std::optional<HttpFault> odd_framing(const HttpHead& head) {
   const auto codings = count_fields(head, "Transfer-Encoding"), lengths = count_fields(head, "Content-Length");
@@ -210,9 +207,9 @@ std::optional<HttpFault> odd_framing(const HttpHead& head) {
 bool is_ours(const HttpHead& head, std::string_view name) {
   for (const std::string_view own : {"Connection", "Proxy-Connection", "Keep-Alive", "TE", "Trailer", "Upgrade",
                                      "Proxy-Authorization", "Proxy-Authenticate", "Proxy-Authentication-Info"}) {
-    if (same_name(name, own)) return true;
+    if (iequals(name, own)) return true;
   }
-  return asks_connection(head, name) && !same_name(name, "Transfer-Encoding") && !same_name(name, "Content-Length");
+  return asks_connection(head, name) && !iequals(name, "Transfer-Encoding") && !iequals(name, "Content-Length");
 }
 
 std::string field_line(const HttpField& field) { return format("{}: {}\r\n", field.name, field.value); }
@@ -224,7 +221,7 @@ std::optional<std::string_view> scheme_of(std::string_view target) {
 
 // Servers that hand fields on as variables tell `-` from `_` as little as letters from capitals (RFC 3875 section 4.1.18).
 bool same_variable(std::string_view field, std::string_view name) {
-  const auto folded = [](char c) { return c == '_' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto folded = [](char c) { return c == '_' ? '-' : to_lower(c); };
   return std::ranges::equal(field, name, {}, folded, folded);
 }
 
@@ -265,8 +262,8 @@ bool read_target(const HttpHead& head, ProxyRequest& request, HttpFault& fault, 
   if (!request.connect) {
     const auto scheme = scheme_of(target);
     if (!scheme) return refuse(400, "this is a proxy: the target must be a whole URL (http://HOST/PATH)");
-    if (same_name(*scheme, "https")) return refuse(400, "https goes through CONNECT");
-    if (!same_name(*scheme, "http")) return refuse(501, format("the scheme {} is not served", quoted(*scheme)));
+    if (iequals(*scheme, "https")) return refuse(400, "https goes through CONNECT");
+    if (!iequals(*scheme, "http")) return refuse(501, format("the scheme {} is not served", quoted(*scheme)));
     authority = target.substr(scheme->size() + 3);
     const std::size_t end = authority.find_first_of("/?");
     const std::string_view path = end == std::string_view::npos ? std::string_view() : authority.substr(end);
@@ -301,7 +298,7 @@ bool check_host_field(const HttpHead& head, const ProxyRequest& request, HttpFau
 }  // namespace
 
 const std::string* find_field(const HttpHead& head, std::string_view name) {
-  const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return same_name(field.name, name); });
+  const auto found = std::ranges::find_if(head.fields, [name](const HttpField& field) { return iequals(field.name, name); });
   return found == head.fields.end() ? nullptr : &found->value;
 }
 
@@ -313,8 +310,8 @@ bool is_transfer_coded(const HttpHead& head) {
 // Every field and every member of its list: a client undoes them all. gRPC and Connect compress each message of a body.
 bool is_encoded(const HttpHead& head) {
   const bool content = std::ranges::any_of(head.fields, [](const HttpField& field) {
-    const bool names_coding = same_name(field.name, "Content-Encoding") || same_name(field.name, "grpc-encoding") ||
-                              same_name(field.name, "connect-content-encoding");
+    const bool names_coding = iequals(field.name, "Content-Encoding") || iequals(field.name, "grpc-encoding") ||
+                              iequals(field.name, "connect-content-encoding");
     return names_coding && any_listed(field.value, is_coding);
   });
   return content || is_transfer_coded(head);
@@ -437,7 +434,7 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   if (const std::string* field = find_field(head, "Proxy-Connection"); field != nullptr && head.version == 10)
     request.keep_alive = lists(*field, "keep-alive");
   const std::string* upgrade = find_field(head, "Upgrade");
-  request.upgrade = upgrade != nullptr && asks_connection(head, "upgrade") && same_name(trimmed(*upgrade), "websocket");
+  request.upgrade = upgrade != nullptr && asks_connection(head, "upgrade") && iequals(trimmed(*upgrade), "websocket");
   return request;
 }
 
@@ -467,9 +464,9 @@ std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, co
   if (upstream != nullptr) text += proxy_authorization(*upstream);
   bool takes_trailers = false;
   for (const HttpField& field : head.fields) {
-    const bool kept = request.stream && same_name(field.name, "Trailer");
-    takes_trailers = takes_trailers || (request.stream && same_name(field.name, "TE") && lists(field.value, "trailers"));
-    if (!same_name(field.name, "Host") && (kept || !is_ours(head, field.name))) text += field_line(field);
+    const bool kept = request.stream && iequals(field.name, "Trailer");
+    takes_trailers = takes_trailers || (request.stream && iequals(field.name, "TE") && lists(field.value, "trailers"));
+    if (!iequals(field.name, "Host") && (kept || !is_ours(head, field.name))) text += field_line(field);
   }
   if (takes_trailers) text += "TE: trailers\r\n";
   text += request.upgrade  ? "Connection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
@@ -483,9 +480,9 @@ std::string returned_head(const HttpHead& head, bool keep_alive, bool upgrade) {
   constexpr int kNoContent = 204;
   bool has_length = head.status < 200 || head.status == kNoContent;  // these have none, RFC 9110 section 8.6
   for (const HttpField& field : head.fields) {
-    if (same_name(field.name, "Content-Length")) {  // "3, 3" and two fields were seen to say the same
+    if (iequals(field.name, "Content-Length")) {  // "3, 3" and two fields were seen to say the same
       if (!std::exchange(has_length, true)) text += field_line({field.name, field.value.substr(0, field.value.find(','))});
-    } else if (!is_ours(head, field.name) || same_name(field.name, "Trailer") || (upgrade && same_name(field.name, "Upgrade"))) {
+    } else if (!is_ours(head, field.name) || iequals(field.name, "Trailer") || (upgrade && iequals(field.name, "Upgrade"))) {
       text += field_line(field);
     }
   }
@@ -508,7 +505,7 @@ std::string refusal_text(const Refusal& refusal, bool head_only, bool keep_alive
 }
 
 std::optional<std::string> basic_credential(std::string_view field) {
-  if (field.size() < 6 || !same_name(field.substr(0, 6), "basic ")) return std::nullopt;
+  if (field.size() < 6 || !iequals(field.substr(0, 6), "basic ")) return std::nullopt;
   field = trimmed(field.substr(6));
   std::string text;
   unsigned bits = 0, held = 0;
@@ -526,11 +523,6 @@ std::optional<std::string> basic_credential(std::string_view field) {
     if (bits >= 8) text += static_cast<char>(held >> (bits -= 8) & 0xFF);
   }
   return text;
-}
-
-bool same_name(std::string_view a, std::string_view b) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  return std::ranges::equal(a, b, {}, lower, lower);
 }
 
 }  // namespace belljar::egress

@@ -120,6 +120,4 @@ std::string refusal_text(const Refusal& refusal, bool head_only, bool keep_alive
 // The user and password of `Basic ...`, RFC 7617; nullopt when it is something else.
 std::optional<std::string> basic_credential(std::string_view field);
 
-bool same_name(std::string_view a, std::string_view b) noexcept;  // of fields: case does not count
-
 }  // namespace belljar::egress

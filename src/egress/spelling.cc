@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
+
 namespace belljar::egress {
 namespace {
 
@@ -125,10 +127,7 @@ std::size_t match_spelling(std::string_view value, std::string_view text) {
 }
 
 std::array<bool, 256> bytes_of_spellings(std::string_view value) {
-  const auto is_token = [](char c) {
-    return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
-           std::string_view("-._~+/=").find(c) != std::string_view::npos;
-  };
+  const auto is_token = [](char c) { return is_alnum(c) || std::string_view("-._~+/=").find(c) != std::string_view::npos; };
   const auto prints = [](char c) { return static_cast<unsigned char>(c) >= ' ' && c != 0x7F; };
   const auto is_mark = [&](char c) {
     return prints(c) && static_cast<unsigned char>(c) < 0x7F && std::string_view(" \"'`<>()[]{}").find(c) == std::string_view::npos;

@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -282,8 +283,7 @@ bool is_this_machine(std::string_view host) noexcept {
 std::string url_escaped(std::string_view text, std::string_view kept) {
   std::string result;
   for (const char letter : text) {
-    const bool plain = (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-                       letter == '-' || letter == '_' || letter == '.' || letter == '~' ||
+    const bool plain = is_alnum(letter) || letter == '-' || letter == '_' || letter == '.' || letter == '~' ||
                        kept.find(letter) != std::string_view::npos;
     if (plain) result += letter;
     else result += format("%{:02X}", static_cast<unsigned char>(letter));

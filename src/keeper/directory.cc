@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/random.h"
@@ -187,9 +188,8 @@ Result<std::string> sandboxes_path() {
 }
 
 Result<void> check_name(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); };
-  const bool fine = !name.empty() && name.size() <= kLongestName && letter(name[0]) &&
-                    std::ranges::all_of(name, [&](char c) { return letter(c) || c == '.' || c == '_' || c == '-'; });
+  const bool fine = !name.empty() && name.size() <= kLongestName && is_alnum(name[0]) &&
+                    std::ranges::all_of(name, [](char c) { return is_alnum(c) || c == '.' || c == '_' || c == '-'; });
   if (fine) return {};
   return Error(Code::kInvalidArgument, format("{} is no name for a sandbox", quoted(name.substr(0, 2 * kLongestName))))
       .next("use at most 64 letters, digits, `.`, `_` and `-`, beginning with a letter or digit");

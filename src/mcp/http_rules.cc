@@ -13,17 +13,12 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
 namespace {
-
-char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
-
-bool same_folded(std::string_view a, std::string_view b) noexcept {
-  return std::ranges::equal(a, b, [](char x, char y) { return lower(x) == lower(y); });
-}
 
 std::optional<std::uint16_t> port_of(std::string_view text) noexcept {
   std::uint16_t port = 0;
@@ -66,17 +61,17 @@ std::optional<Authority> authority_of(std::string_view text) {
 
 // A name that DNS gives can be anybody's; an address in Host is where the client really went, and `localhost` never leaves.
 bool is_our_host(const HttpRules& rules, std::string_view host) {
-  if (std::ranges::any_of(rules.hosts, [&](const std::string& ours) { return same_folded(ours, host); })) return true;
+  if (std::ranges::any_of(rules.hosts, [&](const std::string& ours) { return iequals(ours, host); })) return true;
   const auto authority = authority_of(host);
   if (!authority || authority->port.value_or(80) != rules.port) return false;
-  return (!authority->bracketed && same_folded(authority->name, "localhost")) || is_address(authority->name, authority->bracketed);
+  return (!authority->bracketed && iequals(authority->name, "localhost")) || is_address(authority->name, authority->bracketed);
 }
 
 bool is_our_origin(const HttpRules& rules, const HttpHead& head) {
   if (head.origin.empty()) return true;
-  if (std::ranges::any_of(rules.origins, [&](const std::string& ours) { return same_folded(ours, head.origin); })) return true;
+  if (std::ranges::any_of(rules.origins, [&](const std::string& ours) { return iequals(ours, head.origin); })) return true;
   constexpr std::string_view kScheme = "http://";
-  return head.origin.starts_with(kScheme) && same_folded(std::string_view(head.origin).substr(kScheme.size()), head.host);
+  return head.origin.starts_with(kScheme) && iequals(std::string_view(head.origin).substr(kScheme.size()), head.host);
 }
 
 // "application/json, text/event-stream;q=0.9": each item without its parameters.
@@ -85,9 +80,8 @@ bool lists(std::string_view header, std::string_view type) {
     std::string_view item = header.substr(0, std::min(header.find(','), header.size()));
     header.remove_prefix(std::min(item.size() + 1, header.size()));
     item = item.substr(0, std::min(item.find(';'), item.size()));
-    while (item.starts_with(' ') || item.starts_with('\t')) item.remove_prefix(1);
-    while (item.ends_with(' ') || item.ends_with('\t')) item.remove_suffix(1);
-    if (same_folded(item, type) || item == "*/*") return true;
+    item = trim(item, " \t");
+    if (iequals(item, type) || item == "*/*") return true;
   }
   return false;
 }
@@ -97,7 +91,7 @@ bool lists(std::string_view header, std::string_view type) {
 std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view authorization) {
   constexpr std::string_view kScheme = "bearer ";
   if (rules.tokens.empty()) return 0;
-  if (authorization.size() < kScheme.size() || !same_folded(authorization.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  if (authorization.size() < kScheme.size() || !iequals(authorization.substr(0, kScheme.size()), kScheme)) return std::nullopt;
   authorization.remove_prefix(kScheme.size());
   // In constant time; only the length can be told from it.
   std::optional<std::size_t> found;
@@ -109,7 +103,7 @@ std::optional<std::size_t> find_token(const HttpRules& rules, std::string_view a
 }
 
 bool has_unknown_length(const HttpHead& head) noexcept {
-  return !head.transfer_encoding.empty() && !same_folded(head.transfer_encoding, "chunked");
+  return !head.transfer_encoding.empty() && !iequals(head.transfer_encoding, "chunked");
 }
 
 std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& head) {
@@ -121,7 +115,7 @@ std::optional<HttpRefusal> check_head(const HttpRules& rules, const HttpHead& he
   const bool post = head.method == "POST", get = head.method == "GET";
   if (!post && !get && head.method != "DELETE") return HttpRefusal{405, "Method Not Allowed"};
   const std::string_view type = std::string_view(head.content_type).substr(0, head.content_type.find(';'));
-  if (post && !same_folded(type, "application/json"))
+  if (post && !iequals(type, "application/json"))
     return HttpRefusal{415, "Unsupported Media Type: Content-Type must be application/json"};
   if ((post && !lists(head.accept, "application/json")) || ((post || get) && !lists(head.accept, "text/event-stream")))
     return HttpRefusal{406, post ? "Not Acceptable: Accept must list application/json and text/event-stream"
@@ -140,7 +134,7 @@ std::optional<HttpAddress> parse_http_address(std::string_view text) {
   const auto authority = authority_of(text);
   if (!authority || !authority->port) return std::nullopt;
   result.port = *authority->port;
-  result.address = same_folded(authority->name, "localhost") ? "127.0.0.1" : authority->name;
+  result.address = iequals(authority->name, "localhost") ? "127.0.0.1" : authority->name;
   if (!is_address(result.address, authority->bracketed)) return std::nullopt;
   result.loopback = authority->bracketed ? result.address == "::1" : result.address.starts_with("127.");
   return result;

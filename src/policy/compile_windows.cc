@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -42,7 +43,7 @@ std::optional<std::string> windows_path(std::string_view path, const MergeContex
   };
   if (auto found = below(context.workspace, "%WORKSPACE%")) return found;
   if (auto found = below(context.home, "%USERPROFILE%")) return found;
-  if (path.size() >= 2 && std::isalpha(static_cast<unsigned char>(path[1])) != 0 && (path.size() == 2 || path[2] == '/'))
+  if (path.size() >= 2 && is_letter(path[1]) && (path.size() == 2 || path[2] == '/'))
     return format("{}:{}", static_cast<char>(std::toupper(static_cast<unsigned char>(path[1]))),
                   path.size() == 2 ? "\\" : with_backslashes(path.substr(2)));
   return std::nullopt;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "belljar/exec_result.h"
 
 namespace belljar {
@@ -16,8 +17,7 @@ constexpr std::string_view kWords[] = {
     "failed to write file"};
 
 bool contains(std::string_view text, std::string_view lower_case_word) {
-  const auto same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? static_cast<char>(a - 'A' + 'a') : a) == b; };
-  return std::search(text.begin(), text.end(), lower_case_word.begin(), lower_case_word.end(), same) != text.end();
+  return !std::ranges::search(text, lower_case_word, {}, to_lower).empty();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -88,8 +89,7 @@ Result<void> set_range(DomainRule& rule, const Parts& parts, const Ip& ip) {
   rule.range = {ip, most};
   if (!parts.has_prefix) return {};
   int bits = 0;
-  const bool digits = !parts.prefix.empty() && parts.prefix.size() <= 3 &&
-                      std::ranges::all_of(parts.prefix, [](char c) { return c >= '0' && c <= '9'; });
+  const bool digits = parts.prefix.size() <= 3 && is_number(parts.prefix);
   for (const char c : digits ? parts.prefix : std::string_view()) bits = bits * 10 + (c - '0');
   if (!digits || bits > most) return bad_rule(rule.text, format("a prefix length is a number from 0 to {}", most), kForms);
   rule.range.bits = bits;
@@ -169,8 +169,7 @@ bool escapes_letters(std::string_view path) {
 std::size_t space_size(std::string_view text) {
   for (const std::string_view space : {"%20", "%09", "+", "%c2%a0", "%e3%80%80", "%c2%ad", "%cd%8f", "%e2%80%8b", "%e2%80%8c",
                                        "%e2%80%8d", "%e2%80%8e", "%e2%80%8f", "%e2%81%a0", "%e1%a0%8e", "%ef%bb%bf"}) {
-    const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-    if (text.size() >= space.size() && std::ranges::equal(text.substr(0, space.size()), space, {}, lower)) return space.size();
+    if (iequals(text.substr(0, space.size()), space)) return space.size();
   }
   return 0;
 }
@@ -319,7 +318,7 @@ Result<RequestRule> parse_request_rule(std::string_view text) {
   if (place.find(' ') < place.find('/')) return bad_rule(text, "it has more than one space", kForm);
   while (methods != "*" && !methods.empty()) {
     const std::string_view one = methods.substr(0, methods.find(','));
-    const bool letters = !one.empty() && std::ranges::all_of(one, [](char c) { return c >= 'A' && c <= 'Z'; });
+    const bool letters = !one.empty() && std::ranges::all_of(one, is_upper);
     if (!letters || one == "CONNECT") return bad_rule(text, format("{} is no method of a request", quoted(one)), kForm);
     rule.methods.emplace_back(one);
     methods.remove_prefix(std::min(one.size() + 1, methods.size()));

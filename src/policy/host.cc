@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/format.h"
 
 namespace belljar::policy {
@@ -17,13 +18,7 @@ Error no_host(std::string_view text, std::string reason, std::string next = "giv
       .next(std::move(next));
 }
 
-bool is_name_byte(char c) noexcept {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
-}
-
-bool is_digits(std::string_view text) noexcept {
-  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
-}
+bool is_name_byte(char c) noexcept { return is_alnum(c) || c == '-' || c == '_' || c == '.'; }
 
 // One part of an IPv4 address as inet_aton(3) reads it: 0x hexadecimal, 0 octal, else decimal.
 std::optional<std::uint64_t> number_part(std::string_view text) noexcept {
@@ -46,7 +41,7 @@ std::optional<std::uint64_t> number_part(std::string_view text) noexcept {
 // WHATWG "ends in a number": then it is an address or nothing.
 bool ends_in_number(std::string_view name) noexcept {
   const std::string_view last = name.substr(name.rfind('.') + 1);  // npos + 1 is 0
-  return is_digits(last) || (last.size() >= 2 && last[0] == '0' && (last[1] == 'x' || last[1] == 'X') && number_part(last));
+  return is_number(last) || (last.size() >= 2 && last[0] == '0' && (last[1] == 'x' || last[1] == 'X') && number_part(last));
 }
 
 std::optional<Ip> odd_ipv4(std::string_view text) noexcept {
@@ -120,15 +115,11 @@ Result<Host> parse_host(std::string_view text) {
     if (!ip) return no_host(text, "it ends in a number and is no IPv4 address");
     return Host{.name = {}, .ip = ip};
   }
-  Host host{.name = std::string(name), .ip = {}};
-  for (char& c : host.name) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return host;
+  return Host{.name = lower_case(name), .ip = {}};
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) noexcept {
-  if (!is_digits(text) || text.size() > 5) return std::nullopt;
+  if (!is_number(text) || text.size() > 5) return std::nullopt;
   unsigned value = 0;
   for (const char c : text) value = value * 10 + static_cast<unsigned>(c - '0');
   return value >= 1 && value <= 65535 ? std::optional(static_cast<std::uint16_t>(value)) : std::nullopt;

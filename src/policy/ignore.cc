@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/paths.h"
 
@@ -59,8 +60,7 @@ bool host_matches(std::string_view text, const Violation& violation) noexcept {
 }
 
 bool is_port(std::string_view text) noexcept {
-  return text == "*" || (!text.empty() && text.size() <= 5 && text.find_first_not_of("0123456789") == std::string_view::npos &&
-                         std::stoi(std::string(text)) <= 65535);
+  return text == "*" || (text.size() <= 5 && is_number(text) && std::stoi(std::string(text)) <= 65535);
 }
 
 }  // namespace

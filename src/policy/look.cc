@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/host.h"
 #include "policy/merge.h"
@@ -17,7 +18,7 @@ Error no_credential(std::string_view text, std::string reason) {
 }
 
 bool is_name(std::string_view name) {
-  const auto letter = [](char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_'; };
+  const auto letter = [](char c) { return is_letter(c) || c == '_'; };
   return !name.empty() && letter(name[0]) && std::ranges::all_of(name, [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/wildcard.h"
 #include "belljar/error.h"
@@ -302,10 +303,9 @@ std::optional<std::size_t> glob_covers(std::string_view glob, std::string_view p
 }
 
 bool name_match(std::string_view pattern, std::string_view name) noexcept {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
   return wildcard_match(pattern, name, [&](std::size_t at, char c, std::size_t& next) {
     next = at + 1;
-    return pattern[at] == '?' || lower(pattern[at]) == lower(c);
+    return pattern[at] == '?' || to_lower(pattern[at]) == to_lower(c);
   });
 }
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/defaults.h"
 
 namespace belljar::policy {
 namespace {
 
-constexpr char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 constexpr bool is_ascii(std::string_view text) noexcept {
   return std::all_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < 0x80; });
 }
@@ -54,9 +54,7 @@ std::size_t decode(std::string_view text, std::size_t at, std::uint32_t& point) 
 
 bool folds_to(std::string_view name, std::string_view lower_name) {
   if (name.size() < lower_name.size()) return false;  // folding makes nothing longer
-  if (name.size() == lower_name.size() &&
-      std::equal(name.begin(), name.end(), lower_name.begin(), [](char a, char b) { return lower(a) == b; }))
-    return true;
+  if (iequals(name, lower_name)) return true;
   return !is_ascii(name) && fold_name(name) == lower_name;
 }
 
@@ -66,7 +64,7 @@ std::string fold_name(std::string_view name) {
   for (std::size_t at = 0; at < name.size();) {
     std::uint32_t point = 0;
     const std::size_t length = decode(name, at, point);
-    if (length == 1) result.push_back(lower(name[at]));
+    if (length == 1) result.push_back(to_lower(name[at]));
     else if (point == 0x17F) result.push_back('s');   // LATIN SMALL LETTER LONG S
     else if (point == 0x212A) result.push_back('k');  // KELVIN SIGN
     else if (!ignorable(point)) result.append(name.substr(at, length));

@@ -1,8 +1,8 @@
 // The nearest right name for a wrong one.
 #include <algorithm>
-#include <cctype>
 #include <numeric>
 
+#include "base/ascii.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
@@ -13,10 +13,8 @@ std::string canonical(std::string_view name) {
   std::string result;
   while (name.starts_with('-')) name.remove_prefix(1);
   for (const char c : name) {
-    const bool upper = c >= 'A' && c <= 'Z';
-    if (upper && !result.empty() && result.back() >= 'a' && result.back() <= 'z') result += '_';
-    if (upper) result += static_cast<char>(c - 'A' + 'a');
-    else result += c == '-' ? '_' : c;
+    if (is_upper(c) && !result.empty() && is_lower(result.back())) result += '_';
+    result += c == '-' ? '_' : to_lower(c);
   }
   return result;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <type_traits>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "policy/backends.h"
 #include "policy/names.h"
@@ -173,7 +174,7 @@ std::string toml_text(std::string_view text) {
 bool bare_key(std::string_view text) {
   if (text.empty()) return false;
   for (const char c : text) {
-    if (!(c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'))) return false;
+    if (!(c == '_' || c == '-' || is_alnum(c))) return false;
   }
   return true;
 }

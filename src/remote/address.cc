@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -37,10 +38,7 @@ std::string first_of(const std::string& given, const std::map<std::string, std::
 }
 
 bool consists_of(std::string_view text, std::string_view more) noexcept {
-  return std::ranges::all_of(text, [more](char letter) {
-    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           more.find(letter) != std::string_view::npos;
-  });
+  return std::ranges::all_of(text, [more](char letter) { return is_alnum(letter) || more.find(letter) != std::string_view::npos; });
 }
 
 bool is_header(std::string_view text) noexcept {

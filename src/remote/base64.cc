@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/ascii.h"
+
 namespace belljar::remote {
 
 std::string to_base64(std::string_view bytes) {
@@ -21,10 +23,8 @@ std::string to_base64(std::string_view bytes) {
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0 || text.size() > (64U << 20)) return {};
   const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  const bool plain = std::ranges::all_of(text.substr(0, text.size() - padding), [](char letter) {
-    return (letter >= '0' && letter <= '9') || (letter >= 'a' && letter <= 'z') || (letter >= 'A' && letter <= 'Z') ||
-           letter == '+' || letter == '/';
-  });
+  const bool plain = std::ranges::all_of(text.substr(0, text.size() - padding),
+                                         [](char letter) { return is_alnum(letter) || letter == '+' || letter == '/'; });
   if (!plain) return {};  // EVP_DecodeBlock would take some of it
   std::string bytes(text.size() / 4 * 3, '\0');
   if (EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()), reinterpret_cast<const unsigned char*>(text.data()),

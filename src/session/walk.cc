@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cerrno>
 #include <functional>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/patience.h"
 #include "policy/paths.h"
@@ -70,13 +70,11 @@ class Walk {
   bool complete_ = true;
 };
 
-char lower(char letter) noexcept { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter + 32) : letter; }
-
 // The lines of one file that hold the text. Reads a block at a time: a file without line ends costs no more memory than another.
 class LineSearch {
  public:
   LineSearch(std::string text, Case letters) : text_(std::move(text)), fold_(letters == Case::kIgnoreAscii) {
-    if (fold_) std::ranges::transform(text_, text_.begin(), lower);
+    if (fold_) text_ = lower_case(text_);
   }
 
   // `found` says whether to go on.
@@ -108,7 +106,7 @@ class LineSearch {
  private:
   bool holds(std::string_view line) const {
     if (!fold_) return line.find(text_) != std::string_view::npos;
-    return std::ranges::search(line, text_, {}, lower).begin() != line.end();
+    return std::ranges::search(line, text_, {}, to_lower).begin() != line.end();
   }
 
   std::string text_;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/command.h"
 #include "belljar/error.h"

@@ -98,12 +98,6 @@ std::uint64_t utf16_length(std::string_view text) noexcept {
   return count;
 }
 
-std::string_view trim(std::string_view text) noexcept {
-  constexpr std::string_view kSpace = " \t\r\n\v\f";
-  const std::size_t first = text.find_first_not_of(kSpace);
-  return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(kSpace) - first + 1);
-}
-
 std::string shorten(std::string_view text, std::size_t limit, std::string_view how) {
   if (text.size() <= limit) return std::string(text);
   const std::string_view head = text.substr(0, whole_characters(text, limit / 2));

@@ -36,9 +36,6 @@ std::string_view first_characters(std::string_view text, std::uint64_t count) no
 // UTF-16 code units: what a program in JavaScript calls the length.
 std::uint64_t utf16_length(std::string_view text) noexcept;
 
-// Without white space at both ends.
-std::string_view trim(std::string_view text) noexcept;
-
 // Head and tail of `text`, at most `limit` bytes and the notice: how much was left out, and `how` to get it.
 std::string shorten(std::string_view text, std::size_t limit, std::string_view how);
 

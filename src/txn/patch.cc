@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
@@ -220,7 +221,7 @@ class Writer {
 bool is_git_directory(std::string_view component) {
   constexpr std::string_view kNames[] = {".git", "git~1"};
   return std::ranges::any_of(kNames, [&](std::string_view name) {
-    return component.size() >= name.size() && ::strncasecmp(component.data(), name.data(), name.size()) == 0 &&
+    return iequals(component.substr(0, name.size()), name) &&
            component.find_first_not_of(" .", name.size()) == std::string_view::npos;
   });
 }

@@ -14,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "policy/paths.h"
@@ -95,9 +96,7 @@ std::string canonical(const std::string& path) {
 
 Result<void> check_name(const std::string& name, std::string_view what) {
   constexpr std::size_t kLongest = 64;
-  const auto fits = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
-  };
+  const auto fits = [](char c) { return is_alnum(c) || c == '.' || c == '_' || c == '-'; };
   if (!name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), fits) && name[0] != '.' && name[0] != '-')
     return {};
   return Error(Code::kInvalidArgument, format("cannot use {} as the name of a {}", quoted(name), what))

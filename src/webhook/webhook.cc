@@ -13,6 +13,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/owner.h"
 #include "base/patience.h"
@@ -187,8 +188,7 @@ Result<std::shared_ptr<Webhook>> Webhook::create(WebhookOptions options) {
 void Webhook::send(std::string_view kind, std::string body) {
   std::string word;
   for (const char c : kind) {
-    const bool fine =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_';
+    const bool fine = is_alnum(c) || c == '.' || c == '-' || c == '_';
     if (fine) word += c;
   }
   Delivery delivery{std::move(word), std::move(body), random_id()};

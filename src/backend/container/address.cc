@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "backend/container/context.h"
+#include "base/ascii.h"
 #include "base/environment.h"
 #include "base/format.h"
 #include "belljar/container.h"
@@ -34,10 +35,8 @@ Error no_address(std::string_view text, std::string reason) {
 }
 
 bool is_host(std::string_view host) {
-  return !host.empty() && host.size() <= 253 && host.front() != '-' && std::ranges::all_of(host, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == '_' ||
-           c == ':';
-  });
+  return !host.empty() && host.size() <= 253 && host.front() != '-' &&
+         std::ranges::all_of(host, [](char c) { return is_alnum(c) || c == '.' || c == '-' || c == '_' || c == ':'; });
 }
 
 Result<Address> parse_tcp(std::string_view text, const std::optional<TlsFiles>& tls) {

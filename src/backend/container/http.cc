@@ -12,6 +12,7 @@
 
 #include "backend/container/address.h"
 #include "backend/container/connection.h"
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -118,9 +119,7 @@ Reply reply_of(const Header& header) {
   Reply reply;
   reply.status = header.result_int();
   for (const auto& field : header) {
-    std::string name(field.name_string());
-    for (char& c : name) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-    reply.headers.emplace(std::move(name), std::string(field.value()));
+    reply.headers.emplace(lower_case(field.name_string()), std::string(field.value()));
   }
   return reply;
 }
@@ -211,8 +210,7 @@ Result<Upgraded> upgrade(const Address& address, const Request& request) {
 std::string percent_encoded(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
+    const bool plain = is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
     if (plain) encoded += c;
     else encoded += format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   }

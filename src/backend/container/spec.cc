@@ -23,6 +23,7 @@
 #include "backend/native/siblings.h"
 #include "backend/native/tree.h"
 #include "backend/native/view.h"
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
@@ -73,14 +74,11 @@ Result<void> check_served(const Policy& policy, const ContainerOptions& options)
         .reason(format("a kernel has at most {} processes", kMostProcesses))
         .next("give fewer, or leave it out");
   const std::string& image = options.image;
-  const bool plain = !image.empty() && image.size() < 512 && image.front() != '-' && image.front() != '/' &&
-                     std::ranges::all_of(
-                         image,
-                         [](char c) {
-                           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                                  std::string_view("._-/:@").find(c) != std::string_view::npos;
-                         }) &&
-                     image.find("..") == std::string::npos && image.find("//") == std::string::npos;
+  const bool plain =
+      !image.empty() && image.size() < 512 && image.front() != '-' && image.front() != '/' &&
+      std::ranges::all_of(
+          image, [](char c) { return is_alnum(c) || std::string_view("._-/:@").find(c) != std::string_view::npos; }) &&
+      image.find("..") == std::string::npos && image.find("//") == std::string::npos;
   if (!plain)
     return Error(Code::kInvalidArgument, format("{} is no name of an image", quoted(image)))
         .next("use [REGISTRY/]NAME[:TAG], letters, digits and ._-/:@");

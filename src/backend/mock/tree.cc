@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "policy/check_command.h"
@@ -55,11 +56,7 @@ bool is_below(const std::string& key, const std::string& directory) {
   return directory.empty() || policy::is_within("/" + key, "/" + directory);
 }
 
-std::string folded(std::string text, Case letters) {
-  if (letters == Case::kIgnoreAscii)
-    for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
-}
+std::string folded(std::string text, Case letters) { return letters == Case::kIgnoreAscii ? lower_case(text) : text; }
 
 // The lines of one file that hold the text. False: there are more than wanted.
 bool search(const std::string& name, const std::string& bytes, const std::string& wanted, const GrepOptions& options,

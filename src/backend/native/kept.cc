@@ -20,6 +20,7 @@
 
 #include "backend/native/host.h"
 #include "backend/native/tree.h"
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
@@ -99,7 +100,7 @@ Result<void> find_kept_layers(const std::string& pool, uid_t uid, gid_t gid, boo
   unsigned next = 1;
   while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): a stream of our own
     const std::string name = entry->d_name;
-    if (name.find_first_not_of("0123456789") != std::string::npos || name.size() > 6) continue;
+    if (!is_number(name) || name.size() > 6) continue;
     next = std::max(next, static_cast<unsigned>(std::strtoul(name.c_str(), nullptr, 10)) + 1);
     std::optional<std::string> what_for = purpose_of(pool + "/" + name);
     if (!what_for) return failed("open", pool + "/" + name);

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "egress/http.h"
 #include "egress/streams.h"
@@ -19,14 +20,11 @@ constexpr int kNoContent = 204, kNotModified = 304;
 
 bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    return is_alnum(c) || std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
   });
 }
 
-bool is_name(std::string_view text) {
-  return is_token(text) && std::ranges::none_of(text, [](char c) { return c >= 'A' && c <= 'Z'; });
-}
+bool is_name(std::string_view text) { return is_token(text) && std::ranges::none_of(text, is_upper); }
 
 // A tab and bytes beyond ASCII are part of a value, RFC 9110 section 5.5.
 bool is_value(std::string_view text) {
@@ -43,17 +41,15 @@ bool is_path(std::string_view text) {
          });
 }
 
-bool is_number(std::string_view text) { return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos; }
-
 // RFC 9113 section 8.2.2.
 bool is_of_connection(std::string_view name) {
   for (const std::string_view own : {"connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"}) {
-    if (same_name(name, own)) return true;
+    if (iequals(name, own)) return true;
   }
   return false;
 }
 
-bool lists_trailers(std::string_view te) { return same_name(te, "trailers"); }
+bool lists_trailers(std::string_view te) { return iequals(te, "trailers"); }
 
 // gRPC's messages end with trailers and need no length; `trailer` announces some.
 bool may_have_trailers(const Fields& fields) {
@@ -127,7 +123,7 @@ std::optional<HttpFault> check_target(const Section& section) {
              *path = section.find_pseudo(":path");
   if (method == nullptr || !is_token(*method)) return HttpFault{400, "the method is none"};
   if (*method == "CONNECT") return HttpFault{501, "CONNECT in a tunnel that is looked into"};
-  if (scheme == nullptr || !same_name(*scheme, "https")) return HttpFault{400, "the scheme is not https"};
+  if (scheme == nullptr || !iequals(*scheme, "https")) return HttpFault{400, "the scheme is not https"};
   if (path == nullptr || !is_path(*path)) return HttpFault{400, "the target must be a path"};
   return std::nullopt;
 }
@@ -138,7 +134,7 @@ const std::string* authority_of(const Section& section) {
   const std::string* authority = asked;
   for (const HttpField& field : section.fields) {
     if (field.name != "host") continue;
-    if (authority != nullptr && !same_name(*authority, field.value)) return nullptr;
+    if (authority != nullptr && !iequals(*authority, field.value)) return nullptr;
     if (asked == nullptr) authority = &field.value;
   }
   return authority != nullptr && is_value(*authority) ? authority : nullptr;
@@ -148,9 +144,7 @@ Fields lower_fields(const Fields& fields) {
   Fields lower;
   for (const HttpField& field : fields) {
     if (is_of_connection(field.name)) continue;
-    std::string name = field.name;
-    std::ranges::transform(name, name.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-    lower.push_back({std::move(name), field.value});
+    lower.push_back({lower_case(field.name), field.value});
   }
   return lower;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "belljar/error.h"
@@ -19,12 +20,7 @@ namespace {
 
 constexpr std::string_view kVersion = "2025-05-06";
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](char letter) { return letter >= 'A' && letter <= 'Z' ? letter + 32 : letter; });
-  return text;
-}
-
-bool says(const std::string& text, std::string_view words) { return lower(text).find(words) != std::string::npos; }
+bool says(const std::string& text, std::string_view words) { return lower_case(text).find(words) != std::string::npos; }
 
 bool is_false(const Json& object, const char* name) {
   const auto found = object.find(name);
@@ -42,7 +38,7 @@ long status_in(const Json& envelope, long status) {
 void fail(Answer& answer, const Json& envelope) {
   answer.success = false;
   if (answer.status / 100 == 2) answer.status = status_in(envelope, answer.status);
-  if (lower(answer.code) == "ok") answer.code.clear();
+  if (iequals(answer.code, "ok")) answer.code.clear();
 }
 
 }  // namespace
@@ -81,7 +77,7 @@ Result<Answer> parse_answer(long status, const std::string& body) {
   answer.code = text_in(envelope, "Code");
   answer.message = text_in(envelope, "Message");
   if (const auto data = envelope.find("Data"); data != envelope.end()) answer.data = unwrapped(*data);
-  const bool told = envelope.contains("Success") || !answer.data.is_null() || answer.code.empty() || lower(answer.code) == "ok";
+  const bool told = envelope.contains("Success") || !answer.data.is_null() || answer.code.empty() || iequals(answer.code, "ok");
   if (!answer.success || is_false(envelope, "Success") || !told) fail(answer, envelope);
   if (answer.success && answer.data.is_object() && is_false(answer.data, "Success")) {
     fail(answer, envelope);

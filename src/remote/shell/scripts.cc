@@ -1,12 +1,12 @@
 #include "remote/shell/scripts.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "belljar/command.h"
 #include "remote/base64.h"
 #include "remote/marked.h"
@@ -213,8 +213,8 @@ bool is_exported(const std::string& name) {
   static constexpr std::string_view kOwn[] = {"UID",           "EUID",   "PPID",   "SHELLOPTS", "BASHOPTS",
                                               "BASH_VERSINFO", "GROUPS", "RANDOM", "LINENO",    "_",
                                               "SECONDS",       "IFS",    "OPTIND", "DIRSTACK",  "d"};
-  if (std::isdigit(static_cast<unsigned char>(name[0])) != 0 || std::ranges::find(kOwn, name) != std::end(kOwn)) return false;
-  return std::ranges::all_of(name, [](unsigned char c) { return c < 128 && (std::isalnum(c) != 0 || c == '_'); });
+  if (is_digit(name[0]) || std::ranges::find(kOwn, name) != std::end(kOwn)) return false;
+  return std::ranges::all_of(name, [](char c) { return is_alnum(c) || c == '_'; });
 }
 
 }  // namespace

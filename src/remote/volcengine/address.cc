@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
@@ -85,11 +86,7 @@ bool is_id(std::string_view text) noexcept { return !text.empty() && text.size()
 std::string authority_of(const std::string& url) {
   const std::size_t begin = url.find("://");
   if (begin == std::string::npos) return {};
-  std::string authority = url.substr(begin + 3, url.find_first_of("/?#", begin + 3) - begin - 3);
-  std::ranges::transform(authority, authority.begin(), [](char letter) {
-    return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter;
-  });
-  return authority;
+  return lower_case(url.substr(begin + 3, url.find_first_of("/?#", begin + 3) - begin - 3));
 }
 
 Result<std::string> check_url(std::string_view what, std::string url) {
