@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/unique_fd.h"
 #include "bench/loopback.h"
 #include "bench/measure.h"
@@ -43,7 +44,7 @@ Way way_out() {
   std::string who = url.substr(0, at);
   for (std::size_t i = who.find('%'); i != std::string::npos; i = who.find('%', i + 1))
     who.replace(i, 3, 1, static_cast<char>(std::strtol(who.substr(i + 1, 2).c_str(), nullptr, 16)));
-  way.authorization = "Basic " + egress::to_base64(who);
+  way.authorization = "Basic " + belljar::to_base64(who);
   return way;
 }
 

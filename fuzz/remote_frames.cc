@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "remote/base64.h"
+#include "base/encoding.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
 

@@ -7,19 +7,13 @@
 #include <vector>
 
 #include "audit/line.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/audit.h"
 #include "policy/json.h"
 
 namespace belljar {
 namespace {
-
-std::string hexadecimal(std::string_view bytes) {
-  std::string text;
-  text.reserve(bytes.size() * 2);
-  for (const char c : bytes) text += format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
 
 // Whether json_text had to replace a byte: it writes the escape \ufffd then, and only then.
 bool holds_replaced(std::string_view json) {
@@ -44,7 +38,7 @@ AuditFields& AuditFields::text(std::string_view field, std::string_view value) &
   members_ += json;
   if (holds_replaced(json)) {
     name(std::string(field) + "_hex");
-    members_ += "\"" + hexadecimal(kept) + "\"";
+    members_ += "\"" + to_hex(kept) + "\"";
   }
   if (kept.size() < value.size()) number(std::string(field) + "_bytes", static_cast<std::int64_t>(value.size()));
   return *this;
@@ -61,7 +55,7 @@ AuditFields& AuditFields::texts(std::string_view field, const std::vector<std::s
     const std::string_view kept = std::string_view(value).substr(0, room);
     const char* const comma = count++ > 0 ? "," : "";
     shown += comma + policy::json_text(kept);
-    hex += comma + ('"' + hexadecimal(kept) + '"');
+    hex += comma + ('"' + to_hex(kept) + '"');
     cut = kept.size() < value.size();
     room -= std::min(room, kept.size() + 1);  // so that there is an end of empty ones, too
   }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
 
@@ -27,9 +28,7 @@ constexpr std::time_t kLatest =
 // From ,"prev" to the end of the line.
 constexpr std::size_t kTail = kPrev.size() + kHashDigits + 1 + kHash.size() + kHashDigits + kEnd.size();
 
-bool is_hash(std::string_view text) {
-  return text.size() == kHashDigits && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
-}
+bool is_hash(std::string_view text) { return text.size() == kHashDigits && is_small_hex(text); }
 
 // Takes `word` off the front of `text`.
 bool take(std::string_view& text, std::string_view word) {

@@ -26,6 +26,7 @@
 #include "audit/files.h"
 #include "audit/line.h"
 #include "audit/process_shared_mutex.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/held_signal.h"
 #include "base/patience.h"
@@ -51,7 +52,7 @@ std::string boot_id() {
   const UniqueFd file(::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC));
   char text[8];
   if (file.valid() && ::read(file.get(), text, sizeof text) == sizeof text) id.assign(text, sizeof text);
-  const bool fine = id.find_first_not_of("0123456789abcdef") == std::string::npos;
+  const bool fine = is_small_hex(id);
   return fine ? id : std::string();
 }
 
@@ -122,7 +123,7 @@ Result<AuditHead> parse_audit_head(std::string_view text) {
   const char* const end = begin + text.size();
   const auto [rest, error] = std::from_chars(begin, end, head.sequence);
   if (error == std::errc() && rest != end && *rest == ':') head.hash.assign(rest + 1, end);
-  if (head.hash.size() != audit::kHashDigits || head.hash.find_first_not_of("0123456789abcdef") != std::string::npos)
+  if (head.hash.size() != audit::kHashDigits || !is_small_hex(head.hash))
     return Error(Code::kInvalidArgument, format("{} is no head of an audit trail", quoted(text)))
         .next("it reads NUMBER:HASH, as `belljar audit verify` prints it");
   return head;

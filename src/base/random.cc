@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-#include "base/format.h"
+#include "base/encoding.h"
 
 namespace belljar {
 
@@ -17,9 +17,7 @@ std::string random_hex(std::size_t bytes) {
   do got = ::getrandom(random.data(), bytes, 0);
   while (got < 0 && errno == EINTR);  // early at boot it waits; up to 256 bytes come whole
   if (got != static_cast<ssize_t>(bytes)) return {};
-  std::string text;
-  for (const char byte : random) text += format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
+  return to_hex(random);
 }
 
 }  // namespace belljar

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "broker/git_config.h"
 #include "broker/git_index.h"
@@ -396,8 +397,7 @@ Objection merge_records_objection(std::string_view content) {
       id = id.substr(0, dot);
       if (variant.size() > 4 || !is_number(variant)) return "a variant in it is no small number";
     }
-    if ((id.size() != 40 && id.size() != 64) || id.find_first_not_of("0123456789abcdef") != std::string_view::npos)
-      return "git could not read it";
+    if ((id.size() != 40 && id.size() != 64) || !is_small_hex(id)) return "git could not read it";
     const bool climbs = any_component(path, [](std::string_view part) { return part == "." || part == ".."; });
     if (path.empty() || path.starts_with('/') || climbs || holds_special(path))
       return format("git on the host would write to {}", quoted(path.substr(0, 200)));

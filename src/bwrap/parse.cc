@@ -203,8 +203,7 @@ class Parser {
     char* end = nullptr;
     errno = 0;
     size_ = std::strtoull(text, &end, 0);
-    if (errno != 0 || !is_digit(*text) || *end != '\0' || size_ == 0)
-      return refuse("--size takes a non-zero number of bytes");
+    if (errno != 0 || !is_digit(*text) || *end != '\0' || size_ == 0) return refuse("--size takes a non-zero number of bytes");
     return size_ <= kMostTmpfs || refuse(format("--size (for tmpfs) is limited to {}", kMostTmpfs));
   }
   bool overlay_source(Words words) {

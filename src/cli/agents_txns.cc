@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "belljar/error.h"
@@ -17,15 +19,11 @@ constexpr std::size_t kLongestName = 64;  // of a transaction: check_name() in t
 constexpr int kRandomBytes = 3;
 
 bool is_agents(std::string_view name) {
-  constexpr std::string_view kDigits = "0123456789", kHex = "0123456789abcdef";
-  const auto only = [](std::string_view text, std::string_view letters) {
-    return !text.empty() && text.find_first_not_of(letters) == std::string_view::npos;
-  };
   const std::size_t last = name.rfind('-');
-  if (last == std::string_view::npos || name.size() - last - 1 != 2UL * kRandomBytes || !only(name.substr(last + 1), kHex))
+  if (last == std::string_view::npos || name.size() - last - 1 != 2UL * kRandomBytes || !is_small_hex(name.substr(last + 1)))
     return false;
   const std::size_t before = name.rfind("-s", last - 1);
-  return before != std::string_view::npos && before > 0 && only(name.substr(before + 2, last - before - 2), kDigits);
+  return before != std::string_view::npos && before > 0 && is_number(name.substr(before + 2, last - before - 2));
 }
 
 }  // namespace

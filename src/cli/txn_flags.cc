@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -32,21 +33,9 @@ std::string_view name_of(txn::ChangeKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
-bool is_utf8(const std::string& text) {
-  try {
-    (void)Json(text).dump();
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
-
 void put_path(Json& object, const char* key, const std::string& path) {
   object[key] = path;
-  if (is_utf8(path)) return;
-  std::string hex;
-  for (const char c : path) hex += format("{:02x}", static_cast<unsigned char>(c));
-  object[format("{}_bytes", key)] = hex;
+  if (!is_utf8(path)) object[format("{}_bytes", key)] = to_hex(path);
 }
 
 Json state_json(const txn::FileState& state) {

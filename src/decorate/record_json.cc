@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -25,21 +26,6 @@ namespace {
 using decorate::to_json;
 using std::chrono::microseconds;
 using std::chrono::nanoseconds;
-
-std::string hexadecimal(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += format("{:02x}", static_cast<unsigned char>(c));
-  return text;
-}
-
-bool is_utf8(const Json& text) {
-  try {
-    std::ignore = text.dump();  // strict: throws on anything else
-    return true;
-  } catch (const Json::exception&) {
-    return false;
-  }
-}
 
 std::int64_t ticks(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<nanoseconds>(time.time_since_epoch()).count();
@@ -178,25 +164,13 @@ Json list_of(const List& list) {
 
 }  // namespace
 
-Json from_bytes(std::string_view bytes) {
-  Json text = std::string(bytes);
-  return is_utf8(text) ? text : Json{{"hex", hexadecimal(bytes)}};
-}
+Json from_bytes(std::string_view bytes) { return is_utf8(bytes) ? Json(std::string(bytes)) : Json{{"hex", to_hex(bytes)}}; }
 
-std::string key_of(std::string_view bytes) {
-  return is_utf8(Json(std::string(bytes))) ? std::string(bytes) : "\\x" + hexadecimal(bytes);
-}
+std::string key_of(std::string_view bytes) { return is_utf8(bytes) ? std::string(bytes) : "\\x" + to_hex(bytes); }
 
 std::string to_bytes(const Json& json) {
   if (json.is_string()) return json.get<std::string>();
-  const std::string text = json.at("hex").get<std::string>();
-  std::string bytes;
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    unsigned value = 0;
-    std::from_chars(text.data() + i, text.data() + i + 2, value, 16);
-    bytes += static_cast<char>(value);
-  }
-  return bytes;
+  return from_hex(json.at("hex").get<std::string>()).value_or("");
 }
 
 Json to_json(const ExecResult& result) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "egress/http.h"
 #include "egress/spelling.h"
@@ -41,27 +42,6 @@ std::string_view told_beginning(std::string_view value) {
   std::size_t size = std::min(value.size() / 4, kMostTold);
   while (size < value.size() && (static_cast<unsigned char>(value[size]) & 0xC0U) == 0x80) ++size;  // whole letters of UTF-8
   return value.substr(0, size);
-}
-
-bool unreserved(char c) { return is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~'; }
-
-std::string percent_encoded(std::string_view text, bool upper) {
-  std::string result;
-  for (const char c : text) {
-    if (unreserved(c)) result += c;
-    else if (upper) result += format("%{:02X}", static_cast<unsigned char>(c));
-    else result += format("%{:02x}", static_cast<unsigned char>(c));
-  }
-  return result;
-}
-
-std::string hex(std::string_view text, bool upper) {
-  std::string result;
-  for (const char c : text) {
-    if (upper) result += format("{:02X}", static_cast<unsigned char>(c));
-    else result += format("{:02x}", static_cast<unsigned char>(c));
-  }
-  return result;
 }
 
 // What of the base64 of a longer text is certain when `text` begins `before` bytes (modulo 3) into it.
@@ -137,7 +117,7 @@ bool put_into_query(const Credential& credential, std::string& path) {
   const std::size_t mark = path.find('?');
   if (!credential.rule.query || mark == std::string::npos) return false;
   std::string query = path.substr(mark);
-  if (!replace_all(query, credential.placeholder, percent_encoded(credential.value, true))) return false;
+  if (!replace_all(query, credential.placeholder, percent_encoded(credential.value))) return false;
   path = path.substr(0, mark) + query;
   return true;
 }
@@ -159,8 +139,8 @@ Restorer::Restorer(const std::vector<const Credential*>& credentials) {
     const std::string &value = credential->value, &instead = credential->placeholder;
     const std::string_view beginning = told_beginning(value);
     add_forms(value, instead, beginning);
-    for (const bool upper : {true, false})  // as it stood in a query
-      add_forms(percent_encoded(value, upper), instead, percent_encoded(beginning, upper));
+    for (const Digits digits : {Digits::kCapital, Digits::kSmall})  // as it stood in a query
+      add_forms(percent_encoded(value, {}, digits), instead, percent_encoded(beginning, {}, digits));
     const auto within = bytes_of_spellings(value);
     std::ranges::transform(within_, within, within_.begin(), std::logical_or());
     longest_ = std::max(longest_, value.size() * kLongestForm * kLongestLetter);
@@ -172,7 +152,8 @@ Restorer::Restorer(const std::vector<const Credential*>& credentials) {
 void Restorer::add_forms(const std::string& value, std::string instead, std::string_view beginning) {
   instead.resize(value.size(), '*');
   add(value, instead, std::string(beginning));
-  for (const bool upper : {true, false}) add(hex(value, upper), hex(instead, upper), hex(beginning, upper));
+  for (const Digits digits : {Digits::kCapital, Digits::kSmall})
+    add(to_hex(value, digits), to_hex(instead, digits), to_hex(beginning, digits));
   for (std::size_t before = 0; before < 3; ++before) {
     const std::string one = inside_base64(value, before), two = inside_base64(instead, before),
                       three = inside_base64(beginning, before);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "policy/host.h"
 
@@ -438,19 +439,6 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
   return request;
 }
 
-std::string to_base64(std::string_view bytes) {
-  constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](std::size_t n) {
-      return i + n < bytes.size() ? static_cast<unsigned>(static_cast<unsigned char>(bytes[i + n])) : 0U;
-    };
-    const unsigned three = byte(0) << 16 | byte(1) << 8 | byte(2);
-    for (std::size_t n = 0; n < 4; ++n) text += i + n <= bytes.size() ? kDigits[three >> (18 - 6 * n) & 63] : '=';
-  }
-  return text;
-}
-
 std::string proxy_authorization(std::string_view credential) {
   return credential.empty() ? std::string() : format("Proxy-Authorization: Basic {}\r\n", to_base64(credential));
 }
@@ -511,12 +499,7 @@ std::optional<std::string> basic_credential(std::string_view field) {
   unsigned bits = 0, held = 0;
   for (const char c : field) {
     if (c == '=') break;
-    const int digit = c >= 'A' && c <= 'Z'   ? c - 'A'
-                      : c >= 'a' && c <= 'z' ? c - 'a' + 26
-                      : c >= '0' && c <= '9' ? c - '0' + 52
-                      : c == '+'             ? 62
-                      : c == '/'             ? 63
-                                             : -1;
+    const int digit = base64_digit(c);
     if (digit < 0) return std::nullopt;
     held = held << 6 | static_cast<unsigned>(digit);
     bits += 6;

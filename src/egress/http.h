@@ -96,7 +96,6 @@ std::optional<ProxyRequest> read_request(const HttpHead& head, bool keeps_alive,
 // The head for the server: origin form, the Host of `request`, no field that was meant for us, one message a connection. For
 // another proxy (`upstream`, "user:password" or empty) the target is a whole URL.
 std::string forwarded_head(const HttpHead& head, const ProxyRequest& request, const std::string* upstream = nullptr);
-std::string to_base64(std::string_view bytes);
 // Whether the body of an answer went through anything but one `chunked`: who reads its bytes does not see what it says.
 bool is_encoded(const HttpHead& head);
 // The same of its transfer alone: HTTP/2 has no such coding, and no field that would tell of it.

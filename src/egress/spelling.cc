@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 
 namespace belljar::egress {
 namespace {
@@ -28,10 +29,7 @@ std::optional<std::uint32_t> number_of(std::string_view digits, std::uint32_t ba
   if (digits.empty()) return std::nullopt;
   std::uint32_t number = 0;
   for (const char c : digits) {
-    const std::uint32_t digit = c >= '0' && c <= '9'   ? static_cast<std::uint32_t>(c - '0')
-                                : c >= 'a' && c <= 'f' ? static_cast<std::uint32_t>(c - 'a' + 10)
-                                : c >= 'A' && c <= 'F' ? static_cast<std::uint32_t>(c - 'A' + 10)
-                                                       : base;
+    const auto digit = static_cast<std::uint32_t>(hex_digit(c));
     if (digit >= base) return std::nullopt;
     number = number * base + digit;
   }

@@ -280,15 +280,4 @@ bool is_this_machine(std::string_view host) noexcept {
   return host == "localhost" || host == "127.0.0.1" || host == "[::1]" || host == "::1";
 }
 
-std::string url_escaped(std::string_view text, std::string_view kept) {
-  std::string result;
-  for (const char letter : text) {
-    const bool plain = is_alnum(letter) || letter == '-' || letter == '_' || letter == '.' || letter == '~' ||
-                       kept.find(letter) != std::string_view::npos;
-    if (plain) result += letter;
-    else result += format("%{:02X}", static_cast<unsigned char>(letter));
-  }
-  return result;
-}
-
 }  // namespace belljar::http

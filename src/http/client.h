@@ -46,7 +46,6 @@ struct UrlParts {
 std::optional<UrlParts> parse_url(const std::string& url);
 bool is_this_machine(std::string_view host) noexcept;
 // RFC 3986: all but the unreserved and what is in `kept`.
-std::string url_escaped(std::string_view text, std::string_view kept = "/");
 
 // A reply under way. One thread at a time. The destructor ends the transfer.
 class Stream {

@@ -6,34 +6,13 @@
 #include <string_view>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 
 namespace belljar::policy {
 namespace {
-
-// Bytes of the UTF-8 sequence that starts at text[0]; 0 when it is invalid or NUL.
-std::size_t sequence(std::string_view text) noexcept {
-  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  if (lead == 0) return 0;
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xF0 && lead < 0xF5   ? 4
-                             : lead >= 0xE0 && lead < 0xF0 ? 3
-                             : lead >= 0xC2 && lead < 0xE0 ? 2
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0U) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates, beyond U+10FFFF (RFC 3629 section 4).
-  if ((lead == 0xE0 && byte(1) < 0xA0) || (lead == 0xED && byte(1) > 0x9F) || (lead == 0xF0 && byte(1) < 0x90) ||
-      (lead == 0xF4 && byte(1) > 0x8F)) {
-    return 0;
-  }
-  return length;
-}
 
 std::string_view line_of(std::string_view text, int line) {
   for (int i = 1; i < line; ++i) {
@@ -56,7 +35,7 @@ std::string excerpt(std::string_view text, Position at) {
   std::size_t caret = 0, i = 0;
   for (int column = 1; i < line.size() && shown.size() < caret + kShown; ++column) {
     if (column == at.column) caret = shown.size();
-    const std::size_t length = std::max<std::size_t>(1, sequence(line.substr(i)));
+    const std::size_t length = std::max<std::size_t>(1, utf8_size(line.substr(i)));
     if (column > at.column - kBefore) shown += line[i] == '\t' ? std::string(" ") : escaped(line.substr(i, length));
     i += length;
     if (column < at.column) caret = shown.size();
@@ -103,7 +82,7 @@ Result<void> check_text(const Source& source) {
   Position at{1, 1};
   std::string_view rest = source.text;
   while (!rest.empty()) {
-    const std::size_t length = sequence(rest);
+    const std::size_t length = rest[0] == '\0' ? 0 : utf8_size(rest);
     if (length == 0) {
       const bool nul = rest[0] == '\0';
       return error_at(source, at, nul ? "a NUL byte in the text" : "the text is not valid UTF-8")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -105,10 +106,6 @@ bool is_below(std::string_view name, std::string_view zone) noexcept {
   return name.size() > zone.size() + 1 && name[name.size() - zone.size() - 1] == '.' && name.ends_with(zone);
 }
 
-int hex_digit(char c) {
-  return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
-
 // Letters that compatibility forms (UAX 15, NFKC) and best-fit tables make a dot, a slash, a backslash, a percent or a semicolon
 // of: one and two dot leaders, the ellipsis, fullwidth and small forms, the slashes of fractions and divisions, `a/c`.
 constexpr std::uint32_t kLikeSteps[] = {0xCDBE,   0xE280A4, 0xE280A5, 0xE280A6, 0xE28184, 0xE28480, 0xE28481, 0xE28485,
@@ -119,49 +116,14 @@ constexpr std::uint32_t kLikeSteps[] = {0xCDBE,   0xE280A4, 0xE280A5, 0xE280A6, 
 bool is_like_step(std::string_view rest) {
   std::uint32_t letter = 0;
   for (int i = 0; i < 3; ++i) {
-    const int high = rest.size() < 2 ? -1 : hex_digit(rest[0]), low = rest.size() < 2 ? -1 : hex_digit(rest[1]);
-    if (high < 0 || low < 0) return false;
-    letter = letter << 8 | static_cast<std::uint32_t>(high * 16 + low);
+    const int byte = hex_byte(rest);
+    if (byte < 0) return false;
+    letter = letter << 8 | static_cast<std::uint32_t>(byte);
     if (std::ranges::find(kLikeSteps, letter) != std::end(kLikeSteps)) return true;
     if (rest.substr(2, 1) != "%") return false;
     rest.remove_prefix(3);
   }
   return false;
-}
-
-int escaped_byte(std::string_view text) {
-  const int high = text.size() < 3 || text[0] != '%' ? -1 : hex_digit(text[1]);
-  const int low = high < 0 ? -1 : hex_digit(text[2]);
-  return low < 0 ? -1 : high * 16 + low;
-}
-
-// How many bytes a letter takes that begins with this one (RFC 3629, no longer form, no surrogate), and the bounds of the second.
-// 0: none does.
-struct Utf8 {
-  int size, low, high;
-};
-Utf8 utf8_of(int first) {
-  constexpr int kLow = 0x80, kHigh = 0xBF;
-  if (first < 0x80) return {1, 0, 0};
-  if (first < 0xC2 || first > 0xF4) return {0, 0, 0};
-  if (first < 0xE0) return {2, kLow, kHigh};
-  if (first < 0xF0) return {3, first == 0xE0 ? 0xA0 : kLow, first == 0xED ? 0x9F : kHigh};
-  return {4, first == 0xF0 ? 0x90 : kLow, first == 0xF4 ? 0x8F : kHigh};
-}
-
-// The escapes of a path, each letter whole: what is no UTF-8 some servers drop, and others take for a dot.
-bool escapes_letters(std::string_view path) {
-  for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at)) {
-    const Utf8 letter = utf8_of(escaped_byte(path.substr(at)));
-    if (letter.size == 0) return false;
-    at += 3;
-    for (int i = 1; i < letter.size; ++i, at += 3) {
-      const int next = escaped_byte(path.substr(std::min(at, path.size())));
-      if (next < (i == 1 ? letter.low : 0x80) || next > (i == 1 ? letter.high : 0xBF)) return false;
-    }
-    at = std::min(at, path.size());
-  }
-  return true;
 }
 
 // What one space of a path may be: Windows drops those at the end of a name, as it does dots. Beside them letters without a shape,
@@ -178,10 +140,8 @@ std::size_t space_size(std::string_view text) {
 bool is_odd_step(std::string_view step) {
   while (const std::size_t space = space_size(step)) step.remove_prefix(space);
   if (!step.starts_with('.')) return false;
-  const auto is_letter = [](char c) {
-    return hex_digit(c) >= 0 || (c >= 'g' && c <= 'z') || (c >= 'G' && c <= 'Z') || c == '_' || c == '-';
-  };
-  if (step.starts_with("..") && (step.size() == 2 || !is_letter(step[2]))) return true;
+  const auto of_name = [](char c) { return is_alnum(c) || c == '_' || c == '-'; };
+  if (step.starts_with("..") && (step.size() == 2 || !of_name(step[2]))) return true;
   while (!step.empty()) {
     const std::size_t size = step[0] == '.' ? 1 : space_size(step);
     if (size == 0) return false;
@@ -193,9 +153,7 @@ bool is_odd_step(std::string_view step) {
 // `rest` follows a percent sign. Refused: what is no escape (%u002e, too, is one to some), controls, what separates or steps once
 // it is decoded.
 bool is_ambiguous_escape(std::string_view rest) {
-  const int high = rest.size() < 2 ? -1 : hex_digit(rest[0]), low = rest.size() < 2 ? -1 : hex_digit(rest[1]);
-  if (high < 0 || low < 0) return true;
-  const int byte = high * 16 + low;
+  const int byte = hex_byte(rest);
   constexpr int kDelete = 0x7F;
   if (byte < ' ' || byte == kDelete) return true;
   return byte < kDelete && std::string_view("./\\%;").find(static_cast<char>(byte)) != std::string_view::npos;
@@ -210,7 +168,8 @@ bool is_ambiguous(std::string_view path) {
   for (std::size_t at = path.find('%'); at != std::string_view::npos; at = path.find('%', at + 1)) {
     if (is_ambiguous_escape(path.substr(at + 1)) || is_like_step(path.substr(at + 1))) return true;
   }
-  if (!escapes_letters(path)) return true;
+  // What is no UTF-8 some servers drop, and others take for a dot.
+  if (const auto decoded = percent_decoded(path); !decoded || !is_utf8(*decoded)) return true;
   while (!path.empty()) {
     const std::size_t end = std::min(path.find('/'), path.size());
     if (is_odd_step(path.substr(0, end))) return true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 
 namespace belljar::policy {
@@ -28,10 +29,7 @@ std::optional<std::uint64_t> number_part(std::string_view text) noexcept {
   std::uint64_t value = 0;
   if (text.size() > 16) text = text.substr(std::min(text.find_first_not_of('0'), text.size() - 1));
   for (const char c : text) {
-    const unsigned digit = c >= '0' && c <= '9'   ? static_cast<unsigned>(c - '0')
-                           : c >= 'a' && c <= 'f' ? static_cast<unsigned>(c - 'a' + 10)
-                           : c >= 'A' && c <= 'F' ? static_cast<unsigned>(c - 'A' + 10)
-                                                  : 99;
+    const auto digit = static_cast<unsigned>(hex_digit(c));
     if (digit >= base || value > 0xFFFFFFFF) return std::nullopt;
     value = value * base + digit;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "base/encoding.h"
 #include "base/format.h"
 
 namespace belljar::policy {
@@ -36,10 +37,7 @@ std::optional<unsigned> hex_group(std::string_view text) noexcept {
   if (text.empty() || text.size() > 4) return std::nullopt;
   unsigned value = 0;
   for (const char c : text) {
-    const int digit = c >= '0' && c <= '9'   ? c - '0'
-                      : c >= 'a' && c <= 'f' ? c - 'a' + 10
-                      : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                             : -1;
+    const int digit = hex_digit(c);
     if (digit < 0) return std::nullopt;
     value = value << 4 | static_cast<unsigned>(digit);
   }

@@ -1,27 +1,10 @@
 #include "policy/json.h"
 
+#include "base/encoding.h"
 #include "base/format.h"
 
 namespace belljar::policy {
 namespace {
-
-std::size_t valid_sequence(std::string_view text) noexcept {
-  const auto lead = static_cast<unsigned char>(text[0]);
-  const std::size_t length = lead < 0x80                   ? 1
-                             : lead >= 0xF0 && lead < 0xF5 ? 4
-                             : lead >= 0xE0 && lead < 0xF0 ? 3
-                             : lead >= 0xC2 && lead < 0xE0 ? 2
-                                                           : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xC0U) != 0x80) return 0;
-  }
-  const auto second = length > 1 ? static_cast<unsigned char>(text[1]) : 0U;
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-      (lead == 0xF4 && second > 0x8F))
-    return 0;
-  return length;
-}
 
 struct JsonWriter {
   std::string operator()(bool value) const { return value ? "true" : "false"; }
@@ -65,7 +48,7 @@ struct JsonWriter {
 std::string json_text(std::string_view text) {
   std::string result = "\"";
   while (!text.empty()) {
-    const std::size_t length = valid_sequence(text);
+    const std::size_t length = utf8_size(text);
     const char c = text[0];
     if (length == 0) result += "\\ufffd";
     else if (c == '"' || c == '\\') result += '\\', result += c;

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -20,22 +21,6 @@ namespace {
 
 constexpr std::uint16_t kSocksPort = 1080;
 constexpr std::size_t kMostPart = 255;  // of user and of password, RFC 1929
-
-std::optional<std::string> percent_decoded(std::string_view text) {
-  std::string result;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      result += text[i];
-      continue;
-    }
-    unsigned value = 0;
-    const char* const digits = text.data() + i + 1;
-    if (i + 2 >= text.size() || std::from_chars(digits, digits + 2, value, 16).ptr != digits + 2) return std::nullopt;
-    result += static_cast<char>(value);
-    i += 2;
-  }
-  return result;
-}
 
 // No byte that could end a header or a field of SOCKS5 early.
 bool is_credential(std::string_view text) {

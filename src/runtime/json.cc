@@ -3,6 +3,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "belljar/violation_text.h"
@@ -16,12 +17,6 @@ double to_milliseconds(std::chrono::microseconds time) { return static_cast<doub
 
 OrderedJson json_of(const Origin& origin) {
   return {{"layer", to_utf8(origin.layer).text}, {"file", to_utf8(origin.file).text}, {"line", origin.line}};
-}
-
-std::string hexadecimal(std::string_view bytes) {
-  std::string text;
-  for (const char c : bytes) text += format("{:02x}", static_cast<unsigned char>(c));
-  return text;
 }
 
 OrderedJson json_of(const Violation& violation) {
@@ -38,7 +33,7 @@ OrderedJson json_of(const Violation& violation) {
                         {"errno", violation.errnum},
                         {"errno_name", errno_name(violation.errnum)},
                         {"allowed", to_utf8(violation.allowed).text}};
-  if (target.replaced > 0) object["target_hex"] = hexadecimal(violation.target);  // the name as it is
+  if (target.replaced > 0) object["target_hex"] = to_hex(violation.target);  // the name as it is
   return object;
 }
 
@@ -86,30 +81,13 @@ void add_stream(OrderedJson& object, const std::string& name, const Output& outp
   object[name + "_replaced"] = text.replaced;
 }
 
-// Length of the valid UTF-8 sequence at the start of `text`; 0 when there is none (RFC 3629: no overlong forms, no surrogates).
-std::size_t sequence_length(std::string_view text) noexcept {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = at(0);
-  if (lead < 0x80) return 1;
-  const std::size_t length = lead >= 0xC2 && lead <= 0xDF ? 2 : (lead & 0xF0U) == 0xE0 ? 3 : lead >= 0xF0 && lead <= 0xF4 ? 4 : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((at(i) & 0xC0U) != 0x80) return 0;
-  }
-  const unsigned char second = at(1);
-  if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second > 0x9F) || (lead == 0xF0 && second < 0x90) ||
-      (lead == 0xF4 && second > 0x8F))
-    return 0;
-  return length;
-}
-
 }  // namespace
 
 Utf8Text to_utf8(std::string_view text) {
   Utf8Text result;
   result.text.reserve(text.size());
   while (!text.empty()) {
-    std::size_t length = sequence_length(text);
+    std::size_t length = utf8_size(text);
     if (length == 0) {
       result.text += "\xEF\xBF\xBD";
       ++result.replaced;

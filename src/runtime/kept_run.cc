@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "policy/json.h"
 #include "runtime/json.h"
@@ -35,15 +36,6 @@ Number number_at(const Json& object, const char* name) {
   return found != object.end() && found->is_number_integer() ? found->get<Number>() : Number{};
 }
 
-std::string bytes_from(std::string_view hexadecimal) {
-  const auto digit = [](char c) { return c >= 'a' ? c - 'a' + 10 : c - '0'; };
-  std::string bytes;
-  if (hexadecimal.find_first_not_of("0123456789abcdef") != std::string_view::npos) return bytes;
-  for (std::size_t i = 0; i + 1 < hexadecimal.size(); i += 2)
-    bytes += static_cast<char>(digit(hexadecimal[i]) * 16 + digit(hexadecimal[i + 1]));
-  return bytes;
-}
-
 // "2023-11-14T22:13:20.000005Z"
 std::chrono::system_clock::time_point time_from(const std::string& text) {
   std::tm utc{};
@@ -61,7 +53,8 @@ Violation violation_from(const Json& object) {
   violation.pid = number_at<int>(object, "pid");
   violation.program = text_at(object, "program");
   violation.operation = text_at(object, "operation");
-  violation.target = object.contains("target_hex") ? bytes_from(text_at(object, "target_hex")) : text_at(object, "target");
+  violation.target =
+      object.contains("target_hex") ? from_hex(text_at(object, "target_hex")).value_or("") : text_at(object, "target");
   violation.rule = text_at(object, "rule");
   if (const auto origin = object.find("origin"); origin != object.end() && origin->is_object())
     violation.origin = {text_at(*origin, "layer"), text_at(*origin, "file"), number_at<int>(*origin, "line")};

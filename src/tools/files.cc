@@ -1,8 +1,6 @@
 // read_file, write_file, str_replace, delete, list.
 #include "belljar/files.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -24,29 +23,6 @@ namespace {
 
 constexpr std::size_t kMostEntries = 1000;
 constexpr std::size_t kLargestRead = std::size_t{64} << 20;
-
-std::string to_base64(std::string_view bytes) {
-  std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(bytes.data()), static_cast<int>(bytes.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-Result<std::string> from_base64(std::string_view text) {
-  const auto refused = [] {
-    return Error(Code::kInvalidArgument, "cannot read the content").reason("it is no base64 (RFC 4648, with padding)");
-  };
-  if (text.empty()) return std::string();
-  if (text.size() % 4 != 0) return refused();
-  std::string bytes(text.size() / 4 * 3, '\0');
-  const int size = EVP_DecodeBlock(reinterpret_cast<unsigned char*>(bytes.data()),
-                                   reinterpret_cast<const unsigned char*>(text.data()), static_cast<int>(text.size()));
-  if (size < 0) return refused();
-  const std::size_t padding = text.ends_with("==") ? 2 : text.ends_with('=') ? 1 : 0;
-  bytes.resize(static_cast<std::size_t>(size) - padding);
-  return bytes;
-}
 
 Result<std::string> read_whole(Call& call, const std::string& path) {
   std::string text = BELLJAR_TRY(call.sandbox.read_file(path, {.limit = kLargestRead + 1, .call = call.in_time}));
@@ -157,9 +133,10 @@ Result<Answer> read_file(Call& call) {
 
 Result<Answer> write_file(Call& call) {
   const std::string& path = call.arguments.text("path");
-  const bool encoded = call.arguments.text("encoding") == "base64";
   const std::string& content = call.arguments.text("content");
-  const std::string bytes = encoded ? BELLJAR_TRY(from_base64(content)) : content;
+  const auto given = call.arguments.text("encoding") == "base64" ? from_base64(content) : content;
+  if (!given) return Error(Code::kInvalidArgument, "cannot read the content").reason("it is no base64 (RFC 4648, with padding)");
+  const std::string& bytes = *given;
   WriteOptions options{.how = call.arguments.flag("append") ? WriteMode::kAppend : WriteMode::kReplace, .call = call.in_time};
   if (call.arguments.flag("executable")) options.mode = 0755;
   BELLJAR_CHECK(call.sandbox.write_file(path, bytes, options));

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -57,7 +58,7 @@ bool take(std::string_view& text, std::string_view word) {
 bool begins_commit(std::string_view line) {
   if (!take(line, "From ") && !take(line, "commit ")) return false;
   const std::string_view name = line.substr(0, line.find(' '));
-  return (name.size() == 40 || name.size() == 64) && name.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+  return (name.size() == 40 || name.size() == 64) && is_small_hex(name);
 }
 
 class Parser {

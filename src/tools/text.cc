@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 
@@ -17,33 +18,13 @@ constexpr std::size_t kLongest = 4;  // of a character, in bytes
 
 bool is_continuation(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U; }
 
-// Length of the well-formed sequence at the front (RFC 3629, section 4); 0: there is none.
-std::size_t sequence(std::string_view text) noexcept {
-  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  if (text.empty()) return 0;
-  const unsigned char first = at(0);
-  if (first < 0x80) return 1;
-  const std::size_t size = first >= 0xC2 && first <= 0xDF   ? 2
-                           : first >= 0xE0 && first <= 0xEF ? 3
-                           : first >= 0xF0 && first <= 0xF4 ? 4
-                                                            : 0;
-  if (size == 0 || text.size() < size) return 0;
-  for (std::size_t i = 1; i < size; ++i) {
-    if (!is_continuation(text[i])) return 0;
-  }
-  const unsigned char second = at(1);
-  const bool fits = (first != 0xE0 || second >= 0xA0) && (first != 0xED || second < 0xA0) && (first != 0xF0 || second >= 0x90) &&
-                    (first != 0xF4 || second < 0x90);
-  return fits ? size : 0;
-}
-
 }  // namespace
 
 std::size_t whole_characters(std::string_view text, std::size_t limit) noexcept {
   if (limit >= text.size()) return text.size();
   for (std::size_t back = 1; back <= 3 && back <= limit; ++back) {
     if (is_continuation(text[limit - back])) continue;
-    const std::size_t size = sequence(text.substr(limit - back));
+    const std::size_t size = utf8_size(text.substr(limit - back));
     return size > back && back < limit ? limit - back : limit;
   }
   return limit;
@@ -54,18 +35,9 @@ std::string_view from_whole_character(std::string_view text) noexcept {
   return text;
 }
 
-bool is_utf8(std::string_view text) noexcept {
-  while (!text.empty()) {
-    const std::size_t size = sequence(text);
-    if (size == 0) return false;
-    text.remove_prefix(size);
-  }
-  return true;
-}
-
 std::uint64_t characters(std::string_view text) noexcept {
   std::uint64_t count = 0;
-  for (; !text.empty(); ++count) text.remove_prefix(std::max<std::size_t>(sequence(text), 1));
+  for (; !text.empty(); ++count) text.remove_prefix(std::max<std::size_t>(utf8_size(text), 1));
   return count;
 }
 
@@ -74,7 +46,7 @@ void CharacterCount::add(std::string_view piece) {
   const std::string joined = rest_.empty() ? std::string() : rest_ + std::string(piece);
   std::string_view text = rest_.empty() ? piece : joined;
   while (!text.empty()) {
-    const std::size_t size = sequence(text);
+    const std::size_t size = utf8_size(text);
     if (size == 0 && text.size() < kLongest) break;  // what comes next decides
     text.remove_prefix(std::max<std::size_t>(size, 1));
     ++whole_;
@@ -84,14 +56,14 @@ void CharacterCount::add(std::string_view piece) {
 
 std::string_view first_characters(std::string_view text, std::uint64_t count) noexcept {
   std::string_view rest = text;
-  for (; count > 0 && !rest.empty(); --count) rest.remove_prefix(std::max<std::size_t>(sequence(rest), 1));
+  for (; count > 0 && !rest.empty(); --count) rest.remove_prefix(std::max<std::size_t>(utf8_size(rest), 1));
   return text.substr(0, text.size() - rest.size());
 }
 
 std::uint64_t utf16_length(std::string_view text) noexcept {
   std::uint64_t count = 0;
   while (!text.empty()) {
-    const std::size_t size = std::max<std::size_t>(sequence(text), 1);
+    const std::size_t size = std::max<std::size_t>(utf8_size(text), 1);
     count += size == 4 ? 2 : 1;  // a surrogate pair
     text.remove_prefix(size);
   }

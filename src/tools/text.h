@@ -17,7 +17,6 @@ std::size_t whole_characters(std::string_view text, std::size_t limit) noexcept;
 // `text` from the first byte on that begins a character.
 std::string_view from_whole_character(std::string_view text) noexcept;
 
-bool is_utf8(std::string_view text) noexcept;
 // Code points; a byte that is no UTF-8 counts as one.
 std::uint64_t characters(std::string_view text) noexcept;
 // The same of a text that comes in pieces, which may end inside a character.

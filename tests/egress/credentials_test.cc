@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/encoding.h"
+
 namespace belljar::egress {
 namespace {
 

@@ -8,7 +8,6 @@
 
 #include "belljar/error.h"
 #include "belljar/files.h"
-#include "remote/base64.h"
 
 namespace belljar::remote::e2b {
 namespace {
@@ -79,12 +78,6 @@ TEST(Entries, AreWhatTheySay) {
   EXPECT_FALSE(parse_entry("{}"));
   EXPECT_TRUE(parse_entries("{}")->empty());
   EXPECT_FALSE(parse_entries(R"({"entries":[1]})"));
-}
-
-TEST(Base64, GoesBothWays) {
-  for (const std::string& bytes : {""s, "a"s, "ab"s, "abc"s, "\0\xff\0"s, std::string(100'000, '\x80')})
-    EXPECT_EQ(from_base64(to_base64(bytes)), bytes);
-  for (const char* text : {"a", "ab=c", "====", "a b=", "YQ==YQ=="}) EXPECT_FALSE(from_base64(text)) << text;
 }
 
 }  // namespace

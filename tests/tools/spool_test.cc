@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/encoding.h"
 #include "tools/text.h"
 
 namespace belljar::tools {

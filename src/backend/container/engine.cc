@@ -14,6 +14,7 @@
 #include "backend/container/address.h"
 #include "backend/container/http.h"
 #include "backend/container/spec.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/cancel.h"
 #include "belljar/container.h"
@@ -93,20 +94,8 @@ std::optional<int> minor_of(const std::string& version) {
   return minor;
 }
 
-std::string base64url(std::string_view bytes) {
-  constexpr char kLetters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-  std::string text;
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::uint32_t three = 0;
-    const std::size_t size = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t j = 0; j < 3; ++j) three = three << 8 | (j < size ? static_cast<unsigned char>(bytes[i + j]) : 0U);
-    for (std::size_t j = 0; j < 4; ++j) text += j <= size ? kLetters[three >> (18 - 6 * j) & 63U] : '=';
-  }
-  return text;
-}
-
 std::string login_header(const RegistryLogin& login) {
-  return base64url(text_of({{"username", login.user}, {"password", login.password}, {"serveraddress", login.server}}));
+  return to_base64url(text_of({{"username", login.user}, {"password", login.password}, {"serveraddress", login.server}}));
 }
 
 Json mounts_of(const Spec& spec) {
@@ -171,14 +160,10 @@ Json body_of(const Spec& spec) {
 // JSON takes UTF-8 only, and what is put in a foreign byte's place may be the name of another file.
 Result<void> check_utf8(const Spec& spec) {
   const auto check = [](const std::string& text) -> Result<void> {
-    try {
-      (void)Json(text).dump();
-      return {};
-    } catch (const Json::type_error&) {
-      return Error(Code::kInvalidArgument, format("cannot tell the container engine of {}", belljar::quoted(text)))
-          .reason("its API takes UTF-8 only")
-          .next("rename the file or change the variable, or use the native backend");
-    }
+    if (is_utf8(text)) return {};
+    return Error(Code::kInvalidArgument, format("cannot tell the container engine of {}", belljar::quoted(text)))
+        .reason("its API takes UTF-8 only")
+        .next("rename the file or change the variable, or use the native backend");
   };
   for (const Bind& bind : spec.binds) {
     BELLJAR_CHECK(check(bind.source));

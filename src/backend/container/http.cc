@@ -207,14 +207,4 @@ Result<Upgraded> upgrade(const Address& address, const Request& request) {
   return upgraded;
 }
 
-std::string percent_encoded(std::string_view text) {
-  std::string encoded;
-  for (const char c : text) {
-    const bool plain = is_alnum(c) || c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) encoded += c;
-    else encoded += format("%{:02X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-  }
-  return encoded;
-}
-
 }  // namespace belljar::backend::container

@@ -44,6 +44,5 @@ struct Upgraded {
 Result<Upgraded> upgrade(const Address& address, const Request& request);
 
 // `text` as part of a query.
-std::string percent_encoded(std::string_view text);
 
 }  // namespace belljar::backend::container

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "belljar/error.h"
@@ -48,15 +49,15 @@ std::string form_of(const Fields& fields) {
   for (const auto& [name, text] : fields) {
     if (text.empty()) continue;
     if (!form.empty()) form += '&';
-    form += http::url_escaped(name, "") + "=" + http::url_escaped(text, "");
+    form += percent_encoded(name) + "=" + percent_encoded(text);
   }
   return form;
 }
 
 std::string query_of(std::string_view action, std::chrono::system_clock::time_point now, std::string_view nonce) {
   const std::string time = rfc3339(now).substr(0, 19) + "Z";
-  return format("?Action={}&Format=json&Version={}&Timestamp={}&SignatureNonce={}", http::url_escaped(action, ""), kVersion,
-                http::url_escaped(time, ""), http::url_escaped(nonce, ""));
+  return format("?Action={}&Format=json&Version={}&Timestamp={}&SignatureNonce={}", percent_encoded(action), kVersion,
+                percent_encoded(time), percent_encoded(nonce));
 }
 
 Json unwrapped(const Json& value) {

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/random.h"
 #include "belljar/cancel.h"
@@ -208,7 +209,7 @@ Error Control::abandon(const std::string& id, const Error& why) const {
 }
 
 Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const {
-  const http::Reply reply = BELLJAR_TRY(ask_either("POST", "/" + http::url_escaped(id) + "/connect",
+  const http::Reply reply = BELLJAR_TRY(ask_either("POST", "/" + percent_encoded(id, "/") + "/connect",
                                                    dump({{"timeout", seconds_of(lifetime)}}), Times::kAgain, cancel));
   if (reply.status / 100 == 2) return granted(reply);
   return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
@@ -216,7 +217,7 @@ Result<Granted> Control::connect(const std::string& id, std::chrono::millisecond
 
 Result<bool> Control::kill(const std::string& id, const CancelToken& cancel) const {
   const http::Reply reply =
-      BELLJAR_TRY(ask("DELETE", "/sandboxes/" + http::url_escaped(id), "", Times::kAgain, cancel, cancel.fd()));
+      BELLJAR_TRY(ask("DELETE", "/sandboxes/" + percent_encoded(id, "/"), "", Times::kAgain, cancel, cancel.fd()));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 404) return false;
   return refused(reply, format("cannot end the sandbox {}", belljar::quoted(id)));
@@ -224,7 +225,7 @@ Result<bool> Control::kill(const std::string& id, const CancelToken& cancel) con
 
 Result<bool> Control::pause(const std::string& id, const CancelToken& cancel) const {
   const http::Reply reply =
-      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/pause", "{}", Times::kAgain, cancel, cancel.fd()));
+      BELLJAR_TRY(ask("POST", "/sandboxes/" + percent_encoded(id, "/") + "/pause", "{}", Times::kAgain, cancel, cancel.fd()));
   if (reply.status / 100 == 2) return true;
   if (reply.status == 409) return false;
   return refused(reply, format("cannot pause the sandbox {}", belljar::quoted(id)));
@@ -232,7 +233,7 @@ Result<bool> Control::pause(const std::string& id, const CancelToken& cancel) co
 
 Result<void> Control::set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const {
   const http::Reply reply =
-      BELLJAR_TRY(ask("POST", "/sandboxes/" + http::url_escaped(id) + "/timeout", dump({{"timeout", seconds_of(lifetime)}})));
+      BELLJAR_TRY(ask("POST", "/sandboxes/" + percent_encoded(id, "/") + "/timeout", dump({{"timeout", seconds_of(lifetime)}})));
   if (reply.status / 100 == 2) return {};
   return refused(reply, format("cannot set the time of the sandbox {}", belljar::quoted(id)));
 }

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
 #include "remote/address.h"
-#include "remote/base64.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
 #include "remote/e2b/events.h"
@@ -91,8 +91,8 @@ Result<std::unique_ptr<http::Stream>> Envd::start(const std::string& json, std::
 }
 
 std::string Envd::files_url(const std::string& path) const {
-  std::string url = granted_.url + "/files?path=" + http::url_escaped(path);
-  if (!user_.empty()) url += "&username=" + http::url_escaped(user_);
+  std::string url = granted_.url + "/files?path=" + percent_encoded(path, "/");
+  if (!user_.empty()) url += "&username=" + percent_encoded(user_, "/");
   return url;
 }
 

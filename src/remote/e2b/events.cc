@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
-#include "remote/base64.h"
 #include "remote/json.h"
 
 namespace belljar::remote::e2b {

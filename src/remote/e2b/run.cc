@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/patience.h"
 #include "base/unique_fd.h"
@@ -34,7 +35,6 @@
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 #include "http/client.h"
-#include "remote/base64.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/events.h"

@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
-#include "remote/base64.h"
 #include "remote/marked.h"
 #include "remote/paths.h"
 #include "remote/shell/machine.h"

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
-#include "remote/base64.h"
 
 namespace belljar::remote::shell {
 namespace {

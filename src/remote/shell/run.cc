@@ -18,6 +18,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/patience.h"
 #include "base/unique_fd.h"
@@ -27,7 +28,6 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
-#include "remote/base64.h"
 #include "remote/shell/core.h"
 #include "remote/shell/looked.h"
 #include "remote/shell/machine.h"

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "belljar/command.h"
-#include "remote/base64.h"
 #include "remote/marked.h"
 
 namespace belljar::remote::shell {

@@ -11,11 +11,11 @@
 #include <string_view>
 #include <utility>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "http/client.h"
-#include "remote/base64.h"
 #include "remote/json.h"
 #include "remote/retry.h"
 #include "remote/shell/machine.h"
@@ -248,7 +248,7 @@ std::optional<Result<std::string>> AioMachine::read(const std::string& path, int
   const std::string what = format("cannot read {}", belljar::quoted(path));
   const auto deadline = Clock::now() + patience_;
   auto reply = ask({.path = "/v1/file/download",
-                    .query = "&path=" + http::url_escaped(path),
+                    .query = "&path=" + percent_encoded(path, "/"),
                     .what = what,
                     .deadline = deadline,
                     .cancel_fd = cancel_fd,

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "base/format.h"
 #include "http/client.h"
 
@@ -66,8 +67,7 @@ std::string joined(const std::vector<std::string_view>& names) {
 std::string canonical_query(std::vector<std::pair<std::string, std::string>> query) {
   std::ranges::sort(query);
   std::string text;
-  for (const auto& [name, value] : query)
-    text += (text.empty() ? "" : "&") + http::url_escaped(name, "") + "=" + http::url_escaped(value, "");
+  for (const auto& [name, value] : query) text += (text.empty() ? "" : "&") + percent_encoded(name) + "=" + percent_encoded(value);
   return text;
 }
 
