@@ -1,7 +1,6 @@
 #include "egress/lookups.h"
 
 #include <pthread.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <mutex>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 
 namespace belljar::egress {
 namespace {
@@ -35,7 +35,7 @@ struct Lookups::Shared {
 
   const Resolve resolve;
   const std::size_t most_threads;
-  UniqueFd ready{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  Wake ready;
   std::mutex mutex;
   std::deque<Question> questions;  // guarded by mutex, as all below
   std::vector<std::pair<std::uint64_t, Resolved>> answers;
@@ -61,7 +61,7 @@ void Lookups::Shared::serve() {
       kept[question.name] = {answer, Clock::now() + answer.keep};
     }
     answers.emplace_back(question.id, std::move(answer));
-    ::eventfd_write(ready.get(), 1);
+    ready.ring();
   }
   --threads;
 }
@@ -114,8 +114,7 @@ std::optional<Resolved> Lookups::ask(const std::string& name, std::uint64_t id) 
 }
 
 std::vector<std::pair<std::uint64_t, Resolved>> Lookups::take() {
-  eventfd_t count = 0;
-  ::eventfd_read(shared_->ready.get(), &count);
+  shared_->ready.take();
   const std::scoped_lock lock(shared_->mutex);
   return std::exchange(shared_->answers, {});
 }

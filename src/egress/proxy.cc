@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/wake.h"
 #include "egress/connection.h"
 #include "egress/names.h"
 
@@ -54,7 +54,8 @@ struct Proxy::State {
     sockaddr_in address{};  // its own
   };
   std::vector<Listener> listeners;
-  UniqueFd epoll, stop;
+  UniqueFd epoll;
+  Wake stop;
   std::optional<DnsDoor> dns;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::set<std::uint64_t> ready;    // have more to do at once
@@ -75,7 +76,7 @@ struct Proxy::State {
   std::mutex asked_mutex;
   std::vector<Asked*> asked;  // guarded by asked_mutex
   bool closed = true;         // guarded by asked_mutex: nobody will do it
-  UniqueFd bell;
+  Wake bell;
 
   void loop();
   int patience() const;
@@ -158,12 +159,11 @@ void Proxy::State::set_rules(policy::HostRules rules, std::optional<RuleOrigins>
 
 void Proxy::State::dispatch(const epoll_event& event, bool& stopping) {
   const std::uint64_t token = event.data.u64;
-  eventfd_t rings = 0;
   if (token == kStop) stopping = true;
   else if (token == kAnswers) take_answers();
   else if (token == kDns) serve_dns();
   else if (token == kInner) take_inner();
-  else if (token == kAsked) rung = ::eventfd_read(bell.get(), &rings) == 0 || rung;
+  else if (token == kAsked) rung = bell.take() || rung;
   else if (token < kFirstDoor + kMostDoors) accept_all(listeners[token - kFirstDoor]);
   if (token < kFirstDoor + kMostDoors) return;
   const std::uint64_t id = token / 2;
@@ -305,8 +305,6 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   }
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("epoll_create1");
-  state->stop = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  state->bell = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!state->stop.valid() || !state->bell.valid()) return failed("eventfd");
   Context& context = state->context;
   context.options = std::move(options);
@@ -363,7 +361,7 @@ EgressLog take(EgressLog& kept) {
 
 EgressLog Proxy::stop() {
   if (!std::exchange(state_->running, false)) return {};
-  ::eventfd_write(state_->stop.get(), 1);
+  state_->stop.ring();
   ::pthread_join(state_->thread, nullptr);
   state_->listeners.clear();
   state_->dns.reset();
@@ -378,7 +376,7 @@ bool Proxy::on_thread(const std::function<void()>& act) {
     if (state_->closed) return false;
     state_->asked.push_back(&one);
   }
-  ::eventfd_write(state_->bell.get(), 1);
+  state_->bell.ring();
   done.wait();
   return true;
 }

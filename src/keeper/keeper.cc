@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -72,7 +71,7 @@ bool knows_key(int socket, const std::string& key) {
 }  // namespace
 
 Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional<milliseconds> expires)
-    : kept_(std::move(kept)), claim_(std::move(claim)), directory_(directory), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    : kept_(std::move(kept)), claim_(std::move(claim)), directory_(directory) {
   open_timer(expires);
   sigset_t taken;
   sigemptyset(&taken);
@@ -102,8 +101,7 @@ void Keeper::end(const std::string& why) noexcept {
     const std::lock_guard lock(mutex_);
     if (why_.empty()) why_ = why;
   }
-  const std::uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) return;  // full: it is awake
+  wake_.ring();
 }
 
 bool Keeper::await_end(milliseconds patience) {
@@ -163,13 +161,11 @@ void Keeper::serve_one(Connection& connection) {
   // The other side sees the end now, not when this is reaped.
   ::shutdown(connection.channel.fd(), SHUT_RDWR);
   connection.done.store(true);
-  const std::uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) return;  // full: it is awake
+  wake_.ring();
 }
 
 void Keeper::reap() {
-  std::uint64_t rung = 0;
-  if (::read(wake_.get(), &rung, sizeof rung) < 0) return;
+  if (!wake_.take()) return;
   for (auto at = connections_.begin(); at != connections_.end();) {
     if (!at->done.load()) {
       ++at;

@@ -16,6 +16,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "keeper/directory.h"
 #include "keeper/event_log.h"
 #include "keeper/serve.h"
@@ -60,7 +61,8 @@ class Keeper final : public Ending {
   Kept kept_;
   const Claim claim_;
   const Directory& directory_;
-  UniqueFd wake_, timer_, signals_;
+  Wake wake_;
+  UniqueFd timer_, signals_;
   std::list<Connection> connections_;
   std::mutex mutex_;
   std::condition_variable changed_;

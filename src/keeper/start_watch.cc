@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -23,7 +22,7 @@ Result<std::unique_ptr<StartWatch>> StartWatch::begin(int channel) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&taken, signal);
   UniqueFd signals(::signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!signals.valid()) return Error(failed).sys(errno, "signalfd");
-  UniqueFd over(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  Wake over;
   if (!over.valid()) return Error(failed).sys(errno, "eventfd");
   CancelToken token = BELLJAR_TRY(CancelToken::create());
   try {
@@ -33,15 +32,13 @@ Result<std::unique_ptr<StartWatch>> StartWatch::begin(int channel) {
   }
 }
 
-StartWatch::StartWatch(int channel, UniqueFd signals, UniqueFd over, CancelToken token)
+StartWatch::StartWatch(int channel, UniqueFd signals, Wake over, CancelToken token)
     : channel_(channel), signals_(std::move(signals)), over_(std::move(over)), token_(std::move(token)), thread_([this] {
         watch();
       }) {}
 
 StartWatch::~StartWatch() {
-  const std::uint64_t one = 1;
-  while (::write(over_.get(), &one, sizeof one) < 0 && errno == EINTR) {
-  }
+  over_.ring();
   thread_.join();
 }
 

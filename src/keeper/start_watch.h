@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 
@@ -24,11 +25,12 @@ class StartWatch {
   const CancelToken& token() const noexcept { return token_; }
 
  private:
-  StartWatch(int channel, UniqueFd signals, UniqueFd over, CancelToken token);
+  StartWatch(int channel, UniqueFd signals, Wake over, CancelToken token);
   void watch() const;
 
   const int channel_;
-  const UniqueFd signals_, over_;
+  const UniqueFd signals_;
+  const Wake over_;
   const CancelToken token_;
   std::thread thread_;
 };

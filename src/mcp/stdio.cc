@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "mcp/lines.h"
@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kLastCalls = std::chrono::seconds(1);
 // Writes whole lines from any thread. A client that reads nothing holds up who writes, until the writing is given up.
 class LineWriter {
  public:
-  LineWriter(UniqueFd output, UniqueFd given_up) : output_(std::move(output)), given_up_(std::move(given_up)) {}
+  LineWriter(UniqueFd output, Wake given_up) : output_(std::move(output)), given_up_(std::move(given_up)) {}
 
   void write(std::string line) {
     line += '\n';
@@ -48,14 +48,12 @@ class LineWriter {
       else rest.remove_prefix(static_cast<std::size_t>(written));
     }
   }
-  void give_up() noexcept {
-    const std::uint64_t one = 1;
-    if (::write(given_up_.get(), &one, sizeof one) < 0) broken_ = true;
-  }
+  void give_up() noexcept { given_up_.ring(); }
   int fd() const noexcept { return output_.get(); }
 
  private:
-  const UniqueFd output_, given_up_;
+  const UniqueFd output_;
+  const Wake given_up_;
   std::mutex mutex_;  // one line at a time
   std::atomic<bool> broken_{false};
 };
@@ -88,7 +86,7 @@ Result<void> serve_stdio(SessionOptions options, UniqueFd input, UniqueFd output
   sigemptyset(&wanted);
   for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&wanted, number);
   const UniqueFd signals(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
-  UniqueFd given_up(::eventfd(0, EFD_CLOEXEC));
+  Wake given_up;
   if (!signals.valid() || !given_up.valid())
     return Error(Code::kResourceExhausted, "cannot serve").sys(errno, signals.valid() ? "eventfd" : "signalfd");
   LineWriter writer(std::move(output), std::move(given_up));

@@ -2,15 +2,12 @@
 
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +15,7 @@
 
 #include "base/patience.h"
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 
@@ -26,12 +24,12 @@ namespace belljar {
 using Clock = std::chrono::steady_clock;
 
 struct CancelToken::State {
-  UniqueFd fd;     // readable once cancelled: an eventfd, or an epoll of the three below
-  UniqueFd event;  // what cancel() writes to, where that is not `fd`
-  UniqueFd timer;
+  Wake wake;
+  // With a deadline: readable at the deadline, and an epoll of it, of `wake` and of the other token.
+  UniqueFd timer, any;
   std::shared_ptr<State> other;
 
-  int written() const noexcept { return event.valid() ? event.get() : fd.get(); }
+  int fd() const noexcept { return any.valid() ? any.get() : wake.get(); }
 };
 
 namespace {
@@ -53,14 +51,12 @@ UniqueFd timer_at(Clock::time_point deadline) {
 Result<CancelToken> CancelToken::create() {
   CancelToken token;
   token.state_ = std::make_shared<State>();
-  token.state_->fd = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!token.state_->fd.valid()) return no_token("eventfd");
+  if (!token.state_->wake.valid()) return no_token("eventfd");
   return token;
 }
 
 void CancelToken::cancel() const noexcept {
-  const std::uint64_t one = 1;
-  if (state_ != nullptr && ::write(state_->written(), &one, sizeof one) < 0) return;  // full: it is cancelled already
+  if (state_ != nullptr) state_->wake.ring();
 }
 
 bool CancelToken::cancelled() const noexcept {
@@ -68,7 +64,7 @@ bool CancelToken::cancelled() const noexcept {
   return state_ != nullptr && ::poll(&look, 1, 0) > 0;
 }
 
-int CancelToken::fd() const noexcept { return state_ == nullptr ? -1 : state_->fd.get(); }
+int CancelToken::fd() const noexcept { return state_ == nullptr ? -1 : state_->fd(); }
 
 CallOptions CallOptions::within(std::chrono::milliseconds time, CancelToken cancel) {
   if (time >= kForever) return {.deadline = {}, .cancel = std::move(cancel)};
@@ -85,15 +81,14 @@ Result<void> CallOptions::check(std::string_view what) const {
 Result<CancelToken> CallOptions::token() const {
   if (!deadline || *deadline == Clock::time_point::max()) return cancel;
   auto state = std::make_shared<CancelToken::State>();
-  state->event = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   state->timer = timer_at(*deadline);
-  state->fd = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
+  state->any = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   state->other = cancel.state_;
-  if (!state->event.valid() || !state->timer.valid() || !state->fd.valid()) return no_token("epoll_create1, eventfd or timerfd");
-  for (const int fd : std::array{state->event.get(), state->timer.get(), cancel.fd()}) {
+  if (!state->wake.valid() || !state->timer.valid() || !state->any.valid()) return no_token("epoll_create1, eventfd or timerfd");
+  for (const int fd : std::array{state->wake.get(), state->timer.get(), cancel.fd()}) {
     epoll_event event{};
     event.events = EPOLLIN;
-    if (fd >= 0 && ::epoll_ctl(state->fd.get(), EPOLL_CTL_ADD, fd, &event) != 0) return no_token("epoll_ctl");
+    if (fd >= 0 && ::epoll_ctl(state->any.get(), EPOLL_CTL_ADD, fd, &event) != 0) return no_token("epoll_ctl");
   }
   CancelToken token;
   token.state_ = std::move(state);

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,7 +77,6 @@ ContainedRun::ContainedRun(Box box, ContainedRequest request)
     : box_(std::move(box)),
       channel_(box_->channel()),
       request_(std::move(request)),
-      own_cancel_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       out_(request_.output_bytes),
       err_(request_.output_bytes) {}
 
@@ -411,10 +409,7 @@ void ContainedRun::set_limits(ExecResult& result) const {
 
 // --- from other threads
 
-void ContainedRun::cancel() noexcept {
-  const std::uint64_t one = 1;
-  if (::write(own_cancel_.get(), &one, sizeof one) < 0) return;
-}
+void ContainedRun::cancel() noexcept { own_cancel_.ring(); }
 
 void ContainedRun::detach() {
   detached_.store(true);

@@ -19,6 +19,7 @@
 
 #include "backend/container/channel.h"
 #include "base/format.h"
+#include "base/wake.h"
 #include "belljar/sandbox.h"
 #include "runtime/capture.h"
 #include "runtime/violations.h"
@@ -115,7 +116,7 @@ class ContainedRun {
   ContainedRequest request_;
   std::uint32_t id_ = 0;
   std::shared_ptr<backend::container::Inbox> inbox_;
-  UniqueFd own_cancel_;
+  Wake own_cancel_;
   std::atomic<bool> detached_{false};
 
   // the waiter's

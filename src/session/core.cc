@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,13 +26,6 @@ namespace {
 constexpr std::size_t kMostViolations = 1000;
 constexpr std::chrono::microseconds kAnswerSoon{200};
 enum Tag : unsigned { kControl, kBroker, kNotice };
-
-void ring(const UniqueFd& wake) noexcept {
-  const std::uint64_t one = 1;
-  if (::write(wake.get(), &one, sizeof one) < 0) return;  // full: it is readable already
-}
-
-UniqueFd make_wake() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
 
 bool lends(const launch::Plan& plan) noexcept {
   return plan.identity == launch::Identity::kRootMapped || plan.identity == launch::Identity::kSwitched;
@@ -212,7 +204,7 @@ void Core::deliver(const launch::Event& event) {
       command->started = event;
       command->settled = true;
       // Nobody is woken: who waits for the end wants no other news, and who waits for the start looks again (await_start).
-      if (command->wants_start) ring(command->wake);
+      if (command->wants_start) command->wake.ring();
       return;
     case launch::Event::Kind::kExecFailed:
       command->failed = event;
@@ -231,7 +223,7 @@ void Core::deliver(const launch::Event& event) {
     case launch::Event::Kind::kGone:
       return;
   }
-  ring(command->wake);
+  command->wake.ring();
 }
 
 void Core::take_notices() {
@@ -297,7 +289,7 @@ void Core::finish() noexcept {
   for (const auto& [id, command] : commands_) {
     const std::lock_guard inner(command->mutex);
     command->gone = true;
-    ring(command->wake);
+    command->wake.ring();
   }
   unread.violations.insert(unread.violations.begin(), violations_.begin(), violations_.end());
   violations_.clear();
@@ -311,7 +303,6 @@ Result<Core::Started> Core::expect() {
   Started started;
   started.state = std::make_shared<CommandState>();
   ::clock_gettime(CLOCK_REALTIME_COARSE, &started.state->began);
-  started.state->wake = make_wake();
   if (!started.state->wake.valid())
     return Error(Code::kResourceExhausted, "cannot start a command")
         .sys(errno, "eventfd")

@@ -19,6 +19,7 @@
 
 #include "backend/backend.h"
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -36,7 +37,7 @@ namespace belljar::session {
 
 // One command, as the serving thread and its waiter share it.
 struct CommandState {
-  UniqueFd wake;     // eventfd: readable when something below has changed for good
+  Wake wake;         // readable when something below has changed for good
   timespec began{};  // by CLOCK_REALTIME_COARSE, before it is sent
   std::mutex mutex;
   // guarded by mutex

@@ -1,7 +1,6 @@
 #include "session/reactor.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -28,7 +27,6 @@ Error cannot_serve(const char* call) {
 Result<std::unique_ptr<Loop>> Loop::create() {
   std::unique_ptr<Loop> loop(new Loop);
   loop->epoll_ = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  loop->wake_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!loop->epoll_.valid() || !loop->wake_.valid()) return cannot_serve("epoll_create1");
   epoll_event event{};  // id 0 is nobody's
   event.events = EPOLLIN;
@@ -54,8 +52,7 @@ Result<std::uint64_t> Loop::add(Served& served, std::span<const Watch> watches) 
     entry.fds.push_back(watch.fd);
   }
   set_due(id, entries_[id] = std::move(entry), std::chrono::steady_clock::now());
-  const std::uint64_t one = 1;
-  if (::write(wake_.get(), &one, sizeof one) < 0) return id;  // full: it is awake
+  wake_.ring();
   return id;
 }
 
@@ -97,8 +94,7 @@ void Loop::run() {
       const std::uint64_t data = events[static_cast<std::size_t>(i)].data.u64;
       ready[data >> kTagBits] |= 1U << (data & ((1U << kTagBits) - 1));
     }
-    std::uint64_t rung = 0;
-    if (ready.contains(0) && ::read(wake_.get(), &rung, sizeof rung) < 0) rung = 0;
+    if (ready.contains(0)) wake_.take();
     const std::lock_guard lock(mutex_);
     for (const auto& [id, bits] : ready) give_turn(id, bits);
     const LoopTime now = std::chrono::steady_clock::now();

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/result.h"
 
 namespace belljar::session {
@@ -66,7 +67,8 @@ class Loop {
   void give_turn(std::uint64_t id, std::uint32_t ready);
   void set_due(std::uint64_t id, Entry& entry, std::optional<LoopTime> due);
 
-  UniqueFd epoll_, wake_;
+  UniqueFd epoll_;
+  Wake wake_;
   std::thread thread_;
   std::mutex mutex_;  // held during turns
   // guarded by mutex_

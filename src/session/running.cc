@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -68,8 +67,7 @@ Running::Running(std::shared_ptr<Core> core, RunRequest request)
       use_(std::in_place, *core_),
       request_(std::move(request)),
       out_{{}, runtime::Capture(request_.output_bytes), &request_.on_stdout},
-      err_{{}, runtime::Capture(request_.output_bytes), &request_.on_stderr},
-      own_cancel_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+      err_{{}, runtime::Capture(request_.output_bytes), &request_.on_stderr} {}
 
 Running::~Running() {
   if (state_ != nullptr) core_->forget(id_);
@@ -218,9 +216,7 @@ int Running::await_start() {
       state_->wants_start = !ending;
       if (state_->failed || state_->gone) return 0;
       if (state_->started) {
-        std::uint64_t rung = 0;
-        // Taken back, unless it told of more than the start.
-        if (!state_->exited && ::read(state_->wake.get(), &rung, sizeof rung) < 0) rung = 0;
+        if (!state_->exited) state_->wake.take();  // unless it told of more than the start
         return state_->started->pid;
       }
       if (ending || gone_) return 0;
@@ -247,10 +243,7 @@ ExecResult Running::finish() {
   return end;
 }
 
-void Running::cancel() noexcept {
-  const std::uint64_t one = 1;
-  if (::write(own_cancel_.get(), &one, sizeof one) < 0) return;
-}
+void Running::cancel() noexcept { own_cancel_.ring(); }
 
 void Running::look() {
   if (state_ == nullptr) return;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/sandbox.h"
 #include "runtime/capture.h"
 #include "session/core.h"
@@ -99,7 +100,7 @@ class Running {
   UniqueFd input_;
   UniqueFd handed_master_;
   Stream out_, err_;
-  UniqueFd own_cancel_;
+  Wake own_cancel_;
   std::atomic<bool> detached_{false};
 
   Clock::time_point sent_;

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -41,13 +40,6 @@ constexpr std::chrono::seconds kWritePatience{30};
 constexpr int kLastWords = 200;       // ms, for the rest of what an engine says of an error
 constexpr std::uint32_t kNobody = 0;  // records of no command: the hello and pings
 
-UniqueFd make_event() { return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)); }
-
-void ring(int fd) noexcept {
-  const std::uint64_t one = 1;
-  if (::write(fd, &one, sizeof one) < 0) return;
-}
-
 Error gone(const std::string& because) {
   return Error(Code::kUnavailable, "the container is gone").reason(because).next("start() the sandbox again");
 }
@@ -68,19 +60,18 @@ Result<void> check_hello(std::string_view payload) {
 void Inbox::put(Arrived arrived) {
   const std::lock_guard lock(mutex_);
   arrived_.push_back(std::move(arrived));
-  if (arrived_.size() == 1) ring(wake_.get());
+  if (arrived_.size() == 1) wake_.ring();
 }
 
 void Inbox::close() {
   const std::lock_guard lock(mutex_);
   closed_ = true;
-  ring(wake_.get());
+  wake_.ring();
 }
 
 std::deque<Arrived> Inbox::take() {
   const std::lock_guard lock(mutex_);
-  std::uint64_t rung = 0;
-  if (!closed_ && ::read(wake_.get(), &rung, sizeof rung) < 0) rung = 0;
+  if (!closed_) wake_.take();
   return std::exchange(arrived_, {});
 }
 
@@ -90,10 +81,10 @@ bool Inbox::closed() const {
 }
 
 Result<std::shared_ptr<Channel>> Channel::open(Upgraded attached) {
-  UniqueFd stop = make_event();
+  Wake stop;
   if (!stop.valid()) return Error(Code::kResourceExhausted, "cannot follow the container").sys(errno, "eventfd");
   std::shared_ptr<Channel> channel(new Channel(*std::move(attached.stream), std::move(stop)));
-  auto inbox = std::make_shared<Inbox>(make_event());
+  auto inbox = std::make_shared<Inbox>(Wake());
   channel->inboxes_.emplace(kNobody, std::move(inbox));
   channel->thread_ = start_thread([raw = channel.get(), early = std::move(attached.early)]() mutable { raw->follow(early); });
   return channel;
@@ -105,7 +96,7 @@ Channel::~Channel() {
 }
 
 void Channel::hang_up() {
-  ring(stop_.get());
+  stop_.ring();
   ::shutdown(connection_.fd(), SHUT_RDWR);
 }
 
@@ -221,7 +212,7 @@ Result<void> Channel::await_hello(std::chrono::milliseconds patience, const Canc
 }
 
 Result<std::pair<std::uint32_t, std::shared_ptr<Inbox>>> Channel::add_command() {
-  UniqueFd wake = make_event();
+  Wake wake;
   if (!wake.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("close some descriptors");
   auto inbox = std::make_shared<Inbox>(std::move(wake));

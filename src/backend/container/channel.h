@@ -19,6 +19,7 @@
 #include "backend/container/http.h"
 #include "backend/container/records.h"
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 
@@ -33,7 +34,7 @@ struct Arrived {
 // What arrives for one command. Safe from any thread.
 class Inbox {
  public:
-  explicit Inbox(UniqueFd wake) : wake_(std::move(wake)) {}
+  explicit Inbox(Wake wake) : wake_(std::move(wake)) {}
   void put(Arrived arrived);
   void close();                // the line is gone
   std::deque<Arrived> take();  // all there is, and the descriptor is quiet again
@@ -41,7 +42,7 @@ class Inbox {
   int fd() const noexcept { return wake_.get(); }  // readable when there is something, or the line is gone
 
  private:
-  UniqueFd wake_;  // an eventfd
+  Wake wake_;
   mutable std::mutex mutex_;
   std::deque<Arrived> arrived_;  // guarded by mutex_
   bool closed_ = false;          // guarded by mutex_
@@ -77,7 +78,7 @@ class Channel {
   void kill_at_end(UniqueFd process);
 
  private:
-  explicit Channel(Connection connection, UniqueFd stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
+  explicit Channel(Connection connection, Wake stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
   // The answer to a record of no command. Errors: kUnavailable.
   Result<Arrived> ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd = -1);
   void follow(const std::string& early);
@@ -88,7 +89,7 @@ class Channel {
   std::string noise() const;  // "; it said: ...", or nothing; under mutex_
 
   Connection connection_;
-  UniqueFd stop_;
+  Wake stop_;
   std::thread thread_;
   FrameParser frames_;    // of the reading thread
   RecordParser records_;  // of the reading thread

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +19,7 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -120,7 +120,6 @@ class Relay {
   Relay(Process& process, runtime::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
       : process_(process),
         signals_(signals),
-        ended_(::eventfd(0, EFD_CLOEXEC)),
         raw_(terminal ? 0 : -1),
         told_(kill_grace),
         input_(input),
@@ -132,8 +131,7 @@ class Relay {
     Result<std::optional<ExecResult>> result = std::optional<ExecResult>();
     std::thread waiter([&] {
       result = process_.wait();
-      const std::uint64_t one = 1;
-      if (::write(ended_.get(), &one, sizeof one) < 0) return;
+      ended_.ring();
     });
     // Input has a thread of its own: a command that does not read must not keep its signals waiting.
     std::thread feeder([&] { feed(); });
@@ -197,7 +195,7 @@ class Relay {
 
   Process& process_;
   runtime::Signals& signals_;
-  UniqueFd ended_;
+  Wake ended_;
   runtime::RawTerminal raw_;
   runtime::ToldToEnd told_;
   bool input_, terminal_, killed_ = false;

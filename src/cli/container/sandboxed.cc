@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -23,6 +22,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -90,7 +90,7 @@ bool ends_us(int number) { return number == SIGINT || number == SIGTERM || numbe
 class StartWatch {
  public:
   static Result<std::unique_ptr<StartWatch>> begin(runtime::Signals& signals) {
-    UniqueFd over(::eventfd(0, EFD_CLOEXEC));
+    Wake over;
     if (!over.valid())
       return Error(Code::kResourceExhausted, "cannot watch for signals").sys(errno, "eventfd").next("close some descriptors");
     return std::unique_ptr<StartWatch>(new StartWatch(signals, BELLJAR_TRY(CancelToken::create()), std::move(over)));
@@ -102,14 +102,14 @@ class StartWatch {
   const CancelToken& token() const noexcept { return token_; }
   // The signal that came, of all until now.
   std::optional<int> end() {
-    const std::uint64_t one = 1;
-    if (thread_.joinable() && ::write(over_.get(), &one, sizeof one) > 0) thread_.join();
+    over_.ring();
+    if (thread_.joinable()) thread_.join();
     take();
     return first_;
   }
 
  private:
-  StartWatch(runtime::Signals& signals, CancelToken token, UniqueFd over)
+  StartWatch(runtime::Signals& signals, CancelToken token, Wake over)
       : signals_(signals), token_(std::move(token)), over_(std::move(over)), thread_([this] { watch(); }) {}
   void take() {
     while (const auto number = signals_.next()) {
@@ -128,7 +128,7 @@ class StartWatch {
 
   runtime::Signals& signals_;
   CancelToken token_;
-  UniqueFd over_;
+  Wake over_;
   std::optional<int> first_;  // of the thread, until it is joined
   std::thread thread_;
 };

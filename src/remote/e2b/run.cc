@@ -1,7 +1,6 @@
 #include "remote/e2b/run.h"
 
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -61,11 +60,6 @@ constexpr milliseconds kLastWords = 500ms;      // for the rest of a stream whos
 constexpr std::chrono::seconds kLastAnswer{2};  // for what was sent to the stdin of a command that has ended
 constexpr char kNotStarted[] = "cannot start the command in the sandbox";
 
-void poke(const UniqueFd& fd) noexcept {
-  const std::uint64_t one = 1;
-  if (::write(fd.get(), &one, sizeof one) < 0) return;  // full: it is readable already
-}
-
 Error no_input(std::string reason) {
   return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(std::move(reason));
 }
@@ -87,14 +81,12 @@ Result<void> check_command_text(const Command& command) {
 Run::Run(std::shared_ptr<Core> core, RunRequest request)
     : core_(std::move(core)),
       request_(std::move(request)),
-      wishes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-      done_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       past_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       out_(request_.output_bytes),
       err_(request_.output_bytes) {}
 
 Run::~Run() {
-  poke(done_);
+  done_.ring();
   if (feeder_.joinable()) feeder_.join();
 }
 
@@ -136,7 +128,7 @@ Result<ExecResult> Run::finish() {
   while (!over()) turn(false);
   over_at_ = Clock::now();
   if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL);  // its leader went at once, others may not have
-  poke(done_);
+  done_.ring();
   const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = kLastAnswer.count(), .tv_nsec = 0}};
   ::timerfd_settime(past_.get(), 0, &soon, nullptr);
   if (feeder_.joinable()) feeder_.join();
@@ -309,8 +301,7 @@ void Run::check_silence(Clock::time_point now) {
 }
 
 void Run::look_at_wishes() {
-  std::uint64_t count = 0;
-  if (::read(wishes_.get(), &count, sizeof count) < 0) count = 0;
+  wishes_.take();
   std::string no_input;
   {
     const std::lock_guard lock(input_mutex_);
@@ -396,12 +387,12 @@ void Run::set_end(ExecResult& result) const {
 
 void Run::cancel() noexcept {
   cancelled_ = true;
-  poke(wishes_);
+  wishes_.ring();
 }
 
 void Run::detach() noexcept {
   detached_ = true;
-  poke(wishes_);
+  wishes_.ring();
 }
 
 // stdin of an exec: on a thread of its own, since a command may write a lot before it reads.
@@ -418,7 +409,7 @@ void Run::lose_input(const std::string& why) {
     const std::lock_guard lock(input_mutex_);
     if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
   }
-  poke(wishes_);
+  wishes_.ring();
 }
 
 Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/sandbox.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/events.h"
@@ -84,8 +85,8 @@ class Run final : public Followed {
   std::shared_ptr<Core> core_;
   RunRequest request_;
   std::string mark_;
-  UniqueFd wishes_, done_;  // readable: somebody wants its end, or leaves it; it is over
-  UniqueFd past_;           // readable: it is over, and for long enough
+  Wake wishes_, done_;  // readable: somebody wants its end, or leaves it; it is over
+  UniqueFd past_;       // readable: it is over, and for long enough
   std::atomic<bool> cancelled_{false}, detached_{false}, input_closed_{false};
   std::atomic<int> pid_{0};
   std::mutex input_mutex_;

@@ -2,7 +2,6 @@
 
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,11 +52,6 @@ constexpr unsigned kTrusted = 4;    // answers that make sense: then more is ask
 constexpr std::size_t kHead = 200;  // of an answer, without the output
 constexpr char kNotStarted[] = "cannot start the command in the sandbox";
 
-void poke(const UniqueFd& fd) noexcept {
-  const std::uint64_t one = 1;
-  if (::write(fd.get(), &one, sizeof one) < 0) return;  // full: it is readable already
-}
-
 Error no_input(std::string reason) {
   return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(std::move(reason));
 }
@@ -86,7 +80,6 @@ Run::Run(std::shared_ptr<Core> core, RunRequest request)
       request_(std::move(request)),
       number_(core_->next_number()),
       mark_(format("{}-{}.", core_->nonce(), number_)),
-      wishes_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       wake_(either(wishes_.get(), request_.cancel.fd())),
       budget_(bytes_in(core_->machine().limits().output)),
       out_{.capture = runtime::Capture(request_.output_bytes), .callback = request_.on_stdout},
@@ -304,8 +297,7 @@ void Run::check_deadlines(Clock::time_point now) {
 }
 
 void Run::look_at_wishes() {
-  std::uint64_t count = 0;
-  if (::read(wishes_.get(), &count, sizeof count) < 0) count = 0;
+  wishes_.take();
   std::string no_input;
   {
     const std::lock_guard lock(input_mutex_);
@@ -387,12 +379,12 @@ void Run::set_end(ExecResult& result) const {
 
 void Run::cancel() noexcept {
   cancelled_ = true;
-  poke(wishes_);
+  wishes_.ring();
 }
 
 void Run::detach() noexcept {
   detached_ = true;
-  poke(wishes_);
+  wishes_.ring();
 }
 
 // "taken", "broken", "ended", "waiting", "gone".
@@ -434,7 +426,7 @@ void Run::lose_input(const std::string& why) {
     const std::lock_guard lock(input_mutex_);
     if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
   }
-  poke(wishes_);
+  wishes_.ring();
 }
 
 Result<void> Run::close_input() {

@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/sandbox.h"
 #include "remote/process.h"
 #include "remote/shell/core.h"
@@ -92,8 +93,8 @@ class Run final : public Followed {
   RunRequest request_;
   unsigned number_ = 0;
   std::string mark_;
-  UniqueFd wishes_;  // readable: somebody wants its end, or leaves it
-  UniqueFd wake_;    // readable: wishes_ is, or the token of the caller
+  Wake wishes_;    // readable: somebody wants its end, or leaves it
+  UniqueFd wake_;  // readable: wishes_ is, or the token of the caller
   std::atomic<bool> cancelled_{false}, detached_{false}, input_closed_{false};
   std::atomic<int> pid_{0};
   std::atomic<unsigned> pieces_{0};  // of stdin, sent

@@ -1,7 +1,6 @@
 #include "remote/shell/turns.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
@@ -35,8 +34,7 @@ Result<Turns::Turn> Turns::take(Kind kind, int cancel_fd) {
     if (has) {
       --free_;
     } else {
-      waiter.granted = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-      if (!waiter.granted.valid())
+      if (!waiter.granted.emplace().valid())
         return Error(Code::kResourceExhausted, "cannot ask the service").sys(errno, "eventfd").next("run fewer at once");
       queue.push_back(&waiter);
       ++waiting_;
@@ -53,7 +51,7 @@ Result<Turns::Turn> Turns::take(Kind kind, int cancel_fd) {
 
 bool Turns::wait(Waiter& waiter, std::deque<Waiter*>& queue, int cancel_fd) {
   std::array<pollfd, 2> fds = {
-      {{.fd = waiter.granted.get(), .events = POLLIN, .revents = 0}, {.fd = cancel_fd, .events = POLLIN, .revents = 0}}};
+      {{.fd = waiter.granted->get(), .events = POLLIN, .revents = 0}, {.fd = cancel_fd, .events = POLLIN, .revents = 0}}};
   while (::poll(fds.data(), fds.size(), -1) < 0 && errno == EINTR) {
   }
   const std::lock_guard lock(mutex_);
@@ -73,8 +71,7 @@ void Turns::give() noexcept {
   Waiter& next = *queue.front();
   queue.pop_front();
   next.has = true;
-  const std::uint64_t one = 1;
-  if (::write(next.granted.get(), &one, sizeof one) < 0) return;  // of an eventfd at 0 it cannot fail
+  next.granted->ring();
 }
 
 }  // namespace belljar::remote::shell

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <optional>
 
 #include "base/unique_fd.h"
+#include "base/wake.h"
 #include "belljar/result.h"
 
 namespace belljar::remote::shell {
@@ -38,7 +40,7 @@ class Turns {
 
  private:
   struct Waiter {
-    UniqueFd granted;  // an eventfd
+    std::optional<Wake> granted;
     bool has = false;  // guarded by mutex_
   };
 
