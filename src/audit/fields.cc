@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "audit/line.h"
+#include "base/digest.h"
 #include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/audit.h"
@@ -68,7 +69,7 @@ AuditFields& AuditFields::texts(std::string_view field, const std::vector<std::s
   if (!cut && count == values.size()) return *this;
   if (count < values.size()) number(std::string(field) + "_omitted", static_cast<std::int64_t>(values.size() - count));
   number(std::string(field) + "_bytes", static_cast<std::int64_t>(whole.size() - values.size()));
-  return text(std::string(field) + "_sha256", audit::sha256(whole));
+  return text(std::string(field) + "_sha256", to_hex(sha256(whole)));
 }
 
 AuditFields& AuditFields::number(std::string_view field, std::int64_t value) & {

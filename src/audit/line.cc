@@ -1,7 +1,5 @@
 #include "audit/line.h"
 
-#define OPENSSL_SUPPRESS_DEPRECATED  // the small interface keeps the static program small
-#include <openssl/sha.h>
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
 #include <charconv>
@@ -13,6 +11,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/digest.h"
 #include "base/encoding.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
@@ -82,23 +81,11 @@ bool parse_front(std::string_view text, Parsed& parsed) {
 
 const std::string kNoHash(kHashDigits, '0');
 
-std::string sha256(std::string_view bytes) {
-  // Not SHA256(): OpenSSL 3 has it load its providers, 1.6 MiB that would stay resident in every front.
-  SHA256_CTX context;
-  SHA256_Init(&context);
-  SHA256_Update(&context, bytes.data(), bytes.size());
-  unsigned char digest[SHA256_DIGEST_LENGTH];
-  SHA256_Final(digest, &context);
-  std::string text;
-  for (const unsigned char byte : digest) text += format("{:02x}", byte);
-  return text;
-}
-
 std::string seal(const Head& head, int pid, std::string_view data) {
   std::string line =
       format(R"({{"seq":{},"time":"{}","boottime_ns":{},"boot":"{}","pid":{},"kind":"{}","data":{},"prev":"{}")", head.sequence,
              rfc3339(head.time.wall), head.time.since_boot.count(), head.time.boot, pid, head.kind, data, head.prev);
-  const std::string hash = sha256(line);
+  const std::string hash = to_hex(sha256(line));
   line += kHash;
   line += hash;
   line += kEnd;
@@ -118,7 +105,7 @@ Parsed parse(std::string_view line) {
   parsed.head.hash = tail.substr(0, kHashDigits);
   if (!is_hash(parsed.head.prev) || !is_hash(parsed.head.hash) || !parse_front(front, parsed)) return parsed;
   const std::size_t sealed = line.size() - kHash.size() - kHashDigits - kEnd.size();
-  parsed.broken = sha256(line.substr(0, sealed)) == parsed.head.hash ? Broken::kNo : Broken::kHash;
+  parsed.broken = to_hex(sha256(line.substr(0, sealed))) == parsed.head.hash ? Broken::kNo : Broken::kHash;
   return parsed;
 }
 

@@ -20,8 +20,6 @@ inline constexpr std::size_t kHashDigits = 64;
 inline constexpr std::size_t kMaxLine = 1U << 20;  // longer ones are refused when written
 extern const std::string kNoHash;                  // `prev` of the very first record
 
-std::string sha256(std::string_view bytes);  // hexadecimal
-
 struct Head {
   std::uint64_t sequence = 0;
   std::string prev, hash;

@@ -1,16 +1,16 @@
 // Verdicts about calls and answers to them, as they are kept: without secrets, in a trail and for `belljar review`.
-#include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/audit.h"
 #include "belljar/call_record.h"
@@ -24,15 +24,6 @@ namespace belljar {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string sha256(std::string_view bytes) {
-  unsigned char hash[EVP_MAX_MD_SIZE];
-  unsigned int size = 0;
-  if (EVP_Digest(bytes.data(), bytes.size(), hash, &size, EVP_sha256(), nullptr) != 1) return {};
-  std::string result;
-  for (const unsigned char byte : std::span(hash, size)) result += format("{:02x}", byte);
-  return result;
-}
 
 // Takes secrets out of texts about one call. What stands where a secret does in the command is one in its reason, too.
 class CallRedactor {
@@ -97,7 +88,7 @@ CallRecord for_review(CallRecord record, const Redactor& redactor) {
   const std::string whole = record.call;
   record = without_secrets(std::move(record), redactor, Redactor::Values::kWords);
   if (record.call.find("[redacted:") != std::string::npos && record.call != whole)
-    record.call += "\n[without its secrets; SHA-256 of the whole: " + sha256(whole) + "]";
+    record.call += "\n[without its secrets; SHA-256 of the whole: " + to_hex(sha256(whole)) + "]";
   return record;
 }
 

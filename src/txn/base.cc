@@ -1,8 +1,6 @@
-#define OPENSSL_SUPPRESS_DEPRECATED  // SHA-256 by the small interface, as in patch.cc
 #include "txn/base.h"
 
 #include <fcntl.h>
-#include <openssl/sha.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
@@ -73,27 +73,7 @@ std::int64_t copied(const Store& store, const Delta& delta) {
   return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? born(copy.get()) : 0;
 }
 
-class Digest {
- public:
-  Digest() { SHA256_Init(&context_); }
-  void add(std::string_view bytes) { SHA256_Update(&context_, bytes.data(), bytes.size()); }
-  std::string take() {
-    std::array<unsigned char, SHA256_DIGEST_LENGTH> digest;
-    SHA256_Final(digest.data(), &context_);
-    std::string text;
-    for (const unsigned char byte : digest) text += format("{:02x}", byte);
-    return text;
-  }
-
- private:
-  SHA256_CTX context_;
-};
-
-std::string digest_of(std::string_view bytes) {
-  Digest digest;
-  digest.add(bytes);
-  return digest.take();
-}
+std::string digest_of(std::string_view bytes) { return to_hex(sha256(bytes)); }
 
 // Of a file, a link or a device; empty: it cannot be read.
 std::string digest_at(int root, const std::string& path, const struct stat& status) {
@@ -103,7 +83,7 @@ std::string digest_at(int root, const std::string& path, const struct stat& stat
   }
   if (!S_ISREG(status.st_mode)) return digest_of(format("{}", status.st_rdev));
   const UniqueFd file(open_beneath(root, path, O_RDONLY | O_NONBLOCK | O_NOCTTY));
-  Digest digest;
+  Sha256 digest;
   std::array<char, 1U << 16> buffer;
   for (;;) {
     const ssize_t got = file.valid() ? ::read(file.get(), buffer.data(), buffer.size()) : -1;

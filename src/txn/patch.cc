@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "belljar/result.h"
 #include "belljar/txn.h"
@@ -41,11 +42,9 @@ std::string blob_id(std::string_view content) {
   const std::string header = format("blob {}", content.size());
   SHA1_Update(&context, header.c_str(), header.size() + 1);
   SHA1_Update(&context, content.data(), content.size());
-  unsigned char digest[SHA_DIGEST_LENGTH];
-  SHA1_Final(digest, &context);
-  std::string text;
-  for (const unsigned char byte : digest) text += format("{:02x}", byte);
-  return text;
+  std::string digest(SHA_DIGEST_LENGTH, '\0');
+  SHA1_Final(reinterpret_cast<unsigned char*>(digest.data()), &context);
+  return to_hex(digest);
 }
 
 // Git quotes names like C strings (quote.c): `"a/tab\there"`.

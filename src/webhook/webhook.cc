@@ -1,9 +1,6 @@
 #include "belljar/webhook.h"
 
 #include <curl/curl.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,35 +11,18 @@
 #include <thread>
 
 #include "base/ascii.h"
+#include "base/digest.h"
+#include "base/encoding.h"
 #include "base/format.h"
 #include "base/owner.h"
 #include "base/patience.h"
+#include "base/random.h"
 #include "base/thread.h"
 
 namespace belljar {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string hexadecimal(const unsigned char* bytes, std::size_t size) {
-  std::string text;
-  for (std::size_t i = 0; i < size; ++i) text += format("{:02x}", bytes[i]);
-  return text;
-}
-
-std::string hmac_of(const std::string& secret, const std::string& text) {
-  unsigned char digest[EVP_MAX_MD_SIZE];
-  unsigned size = 0;
-  HMAC(EVP_sha256(), secret.data(), static_cast<int>(secret.size()), reinterpret_cast<const unsigned char*>(text.data()),
-       text.size(), digest, &size);
-  return hexadecimal(digest, size);
-}
-
-std::string random_id() {
-  unsigned char bytes[16]{};
-  RAND_bytes(bytes, sizeof bytes);
-  return hexadecimal(bytes, sizeof bytes);
-}
 
 struct Delivery {
   std::string kind, body, id;
@@ -130,7 +110,7 @@ Outcome Webhook::State::attempt(CURL* curl, const Delivery& delivery) const {
   headers.add("X-Belljar-Delivery: " + delivery.id);
   headers.add("X-Belljar-Timestamp: " + timestamp);
   if (!options.secret.empty())
-    headers.add("X-Belljar-Signature: sha256=" + hmac_of(options.secret, timestamp + "." + delivery.body));
+    headers.add("X-Belljar-Signature: sha256=" + to_hex(hmac_sha256(options.secret, timestamp + "." + delivery.body)));
   headers.add("Expect:");
   curl_easy_setopt(curl, CURLOPT_URL, options.url.c_str());
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -191,7 +171,7 @@ void Webhook::send(std::string_view kind, std::string body) {
     const bool fine = is_alnum(c) || c == '.' || c == '-' || c == '_';
     if (fine) word += c;
   }
-  Delivery delivery{std::move(word), std::move(body), random_id()};
+  Delivery delivery{std::move(word), std::move(body), random_hex(16)};
   {
     const std::lock_guard guard(state_->mutex);
     if (state_->waiting.size() >= state_->options.capacity) {

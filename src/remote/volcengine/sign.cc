@@ -1,8 +1,5 @@
 #include "remote/volcengine/sign.h"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -12,33 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/encoding.h"
 #include "base/format.h"
 #include "http/client.h"
 
 namespace belljar::remote::volcengine {
 namespace {
-
-std::string hex(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) text += format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-std::string sha256(std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return {digest.begin(), digest.begin() + size};
-}
-
-std::string hmac(std::string_view key, std::string_view text) {
-  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
-  unsigned size = 0;
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-       digest.data(), &size);
-  return {digest.begin(), digest.begin() + size};
-}
 
 std::string stamp(std::chrono::system_clock::time_point now) {
   const std::time_t time = std::chrono::system_clock::to_time_t(now);
@@ -74,7 +51,7 @@ std::string canonical_query(std::vector<std::pair<std::string, std::string>> que
 Signature sign(const Call& call, const Keys& keys, const std::vector<std::string_view>& names) {
   Signature made;
   made.date = stamp(call.now);
-  made.body_hash = hex(sha256(call.body));
+  made.body_hash = to_hex(sha256(call.body));
   const auto text_of = [&](std::string_view name) -> std::string {
     if (name == "content-type") return call.content_type;
     if (name == "host") return host_of(call.authority);
@@ -84,19 +61,19 @@ Signature sign(const Call& call, const Keys& keys, const std::vector<std::string
   made.canonical = "POST\n/\n" + canonical_query(call.query) + "\n";
   for (const std::string_view name : names) made.canonical += std::string(name) + ":" + text_of(name) + "\n";
   made.canonical += "\n" + joined(names) + "\n" + made.body_hash;
-  made.canonical_hash = hex(sha256(made.canonical));
+  made.canonical_hash = to_hex(sha256(made.canonical));
   const std::string day = made.date.substr(0, 8);
   made.scope = day + "/" + call.region + "/" + call.service + "/request";
 
-  const std::string key_date = hmac(keys.secret, day);
-  const std::string key_region = hmac(key_date, call.region);
-  const std::string key_service = hmac(key_region, call.service);
-  const std::string key_signing = hmac(key_service, "request");
-  made.key_date = hex(key_date);
-  made.key_region = hex(key_region);
-  made.key_service = hex(key_service);
-  made.key_signing = hex(key_signing);
-  made.signature = hex(hmac(key_signing, "HMAC-SHA256\n" + made.date + "\n" + made.scope + "\n" + made.canonical_hash));
+  const std::string key_date = hmac_sha256(keys.secret, day);
+  const std::string key_region = hmac_sha256(key_date, call.region);
+  const std::string key_service = hmac_sha256(key_region, call.service);
+  const std::string key_signing = hmac_sha256(key_service, "request");
+  made.key_date = to_hex(key_date);
+  made.key_region = to_hex(key_region);
+  made.key_service = to_hex(key_service);
+  made.key_signing = to_hex(key_signing);
+  made.signature = to_hex(hmac_sha256(key_signing, "HMAC-SHA256\n" + made.date + "\n" + made.scope + "\n" + made.canonical_hash));
 
   made.headers = {"Content-Type: " + call.content_type, "X-Date: " + made.date, "X-Content-Sha256: " + made.body_hash,
                   "Authorization: HMAC-SHA256 Credential=" + keys.id + "/" + made.scope + ", SignedHeaders=" + joined(names) +
