@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "kernel/pass_fds.h"
+
 namespace belljar::egress {
 
 bool InnerSockets::ask(std::uint64_t id, bool v6) {
@@ -15,22 +17,10 @@ bool InnerSockets::ask(std::uint64_t id, bool v6) {
 
 std::optional<std::pair<std::uint64_t, UniqueFd>> InnerSockets::take() {
   char family = 0;
-  iovec part{&family, sizeof family};
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(maker_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got == 0) maker_.reset();  // pid 1 is gone
-  if (got < 0 || asked_.empty()) return std::nullopt;
-  UniqueFd socket;
-  if (const cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr && header->cmsg_type == SCM_RIGHTS) {
-    int fd = -1;
-    std::memcpy(&fd, CMSG_DATA(header), sizeof fd);
-    socket = UniqueFd(fd);
-  }
+  const auto got = kernel::receive_fds<1>(maker_.get(), &family, sizeof family, MSG_DONTWAIT);
+  if (got.size == 0) maker_.reset();  // pid 1 is gone
+  UniqueFd socket(got.count == 1 ? got.fds[0] : -1);
+  if (got.size < 0 || asked_.empty()) return std::nullopt;
   const std::uint64_t id = asked_.front();
   asked_.pop_front();
   return std::pair(id, std::move(socket));

@@ -17,6 +17,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "kernel/pass_fds.h"
 
 namespace belljar::keeper {
 namespace {
@@ -36,25 +37,6 @@ int left(Clock::time_point end) {
   return static_cast<int>(std::clamp<std::int64_t>(rest, 0, 1 << 30));
 }
 
-// The descriptors go with the first byte.
-ssize_t send_some(int socket, const std::string& frame, std::size_t at, std::initializer_list<int> fds) {
-  iovec part{const_cast<char*>(frame.data()) + at, frame.size() - at};  // sendmsg does not write to it
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))] = {};
-  if (at == 0 && fds.size() > 0) {
-    header.msg_control = control;
-    header.msg_controllen = CMSG_SPACE(fds.size() * sizeof(int));
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(fds.size() * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), fds.begin(), fds.size() * sizeof(int));
-  }
-  return ::sendmsg(socket, &header, MSG_NOSIGNAL);
-}
-
 }  // namespace
 
 Channel::Channel(UniqueFd socket) noexcept : socket_(std::move(socket)) { ::fcntl(socket_.get(), F_SETFL, O_RDWR | O_NONBLOCK); }
@@ -71,7 +53,8 @@ Result<void> Channel::send(const Json& message, std::initializer_list<int> fds, 
   for (std::size_t i = 0; i < kHeader; ++i) frame[i] = static_cast<char>(size >> (8 * i) & 0xFFU);
   const Clock::time_point end = Clock::now() + patience;
   for (std::size_t at = 0; at < frame.size();) {
-    const ssize_t sent = send_some(socket_.get(), frame, at, fds);
+    const std::size_t with = at == 0 ? fds.size() : 0;  // they go with the first byte
+    const ssize_t sent = kernel::send_fds<kMostDescriptors>(socket_.get(), &frame[at], frame.size() - at, fds.begin(), with);
     if (sent > 0) at += static_cast<std::size_t>(sent);
     if (sent >= 0 || errno == EINTR) continue;
     if (errno != EAGAIN) return gone(errno, "sendmsg");
@@ -98,27 +81,12 @@ Result<std::optional<Received>> Channel::receive(std::optional<milliseconds> pat
 
 Result<void> Channel::take_bytes() {
   char bytes[16384];
-  iovec part{bytes, sizeof bytes};
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostDescriptors * sizeof(int))];
-  msghdr header{};
-  header.msg_iov = &part;
-  header.msg_iovlen = 1;
-  header.msg_control = control;
-  header.msg_controllen = sizeof control;
-  const ssize_t got = ::recvmsg(socket_.get(), &header, MSG_CMSG_CLOEXEC);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
-  if (got <= 0) return gone(got < 0 ? errno : 0, got < 0 ? "recvmsg" : "");
-  buffer_.append(bytes, static_cast<std::size_t>(got));
-  for (cmsghdr* part_of = CMSG_FIRSTHDR(&header); part_of != nullptr; part_of = CMSG_NXTHDR(&header, part_of)) {
-    if (part_of->cmsg_level != SOL_SOCKET || part_of->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part_of->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part_of) + i * sizeof(int), sizeof fd);
-      fds_.emplace_back(fd);
-    }
-  }
-  if ((header.msg_flags & MSG_CTRUNC) != 0 || fds_.size() > kMostDescriptors) return nonsense();
+  const auto got = kernel::receive_fds<kMostDescriptors>(socket_.get(), bytes, sizeof bytes);
+  if (got.size < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+  if (got.size <= 0) return gone(got.size < 0 ? errno : 0, got.size < 0 ? "recvmsg" : "");
+  buffer_.append(bytes, static_cast<std::size_t>(got.size));
+  for (std::size_t i = 0; i < got.count; ++i) fds_.emplace_back(got.fds[i]);
+  if (got.cut || fds_.size() > kMostDescriptors) return nonsense();
   return {};
 }
 

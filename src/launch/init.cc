@@ -24,6 +24,7 @@
 #include <ctime>
 #include <utility>
 
+#include "kernel/pass_fds.h"
 #include "launch/child.h"
 #include "launch/raw.h"
 #include "launch/wire.h"
@@ -53,21 +54,7 @@ std::int64_t now_ns() noexcept {
 }
 
 void send_reply(const ChildContext& context, const wire::Reply& reply, const int* fds, int count) noexcept {
-  iovec part{const_cast<wire::Reply*>(&reply), sizeof reply};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxFds * sizeof(int))];
-  if (count > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
-    std::memcpy(CMSG_DATA(header), fds, static_cast<std::size_t>(count) * sizeof(int));
-  }
-  ::sendmsg(context.control, &message, MSG_NOSIGNAL);
+  kernel::send_fds<wire::kMaxFds>(context.control, &reply, sizeof reply, fds, static_cast<std::size_t>(count));
 }
 
 // What the child reports through the memory it shares with us.
@@ -529,22 +516,9 @@ void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) no
 // One message from the launcher; false when it is gone.
 bool handle_request(ChildContext& context) noexcept {
   char* const request = current->request;
-  iovec part{request, sizeof current->request};
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  const ssize_t size = ::recvmsg(context.control, &message, MSG_CMSG_CLOEXEC);
+  auto received = kernel::receive_fds<4>(context.control, request, sizeof current->request);
+  const ssize_t size = received.size;
   if (size <= 0) return size < 0 && errno == EINTR;
-  int fds[4];
-  int count = 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_type != SCM_RIGHTS) continue;
-    count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(fds, CMSG_DATA(header), static_cast<std::size_t>(count) * sizeof(int));
-  }
   wire::ToInit type{};
   std::memcpy(&type, request, sizeof type);
   if ((type == wire::ToInit::kSignal || type == wire::ToInit::kSignalAlone) && size == sizeof(wire::SignalMessage)) {
@@ -563,7 +537,7 @@ bool handle_request(ChildContext& context) noexcept {
     reply.exec_id = ping.exec_id;
     send_reply(context, reply, nullptr, 0);
   } else if (type == wire::ToInit::kExec && static_cast<std::size_t>(size) >= sizeof(wire::ExecHeader)) {
-    handle_exec(context, size, fds, count);
+    handle_exec(context, size, received.fds, static_cast<int>(received.count));
   }
   return true;
 }
@@ -581,22 +555,7 @@ bool make_sockets(int maker) noexcept {
     fds[0] = ::socket(what == 6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fds[0] >= 0) count = 1;
   }
-  iovec part{&what, sizeof what};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))]{};
-  if (count > 0) {
-    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(int);
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(bytes);
-    cmsghdr* header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(bytes);
-    std::memcpy(CMSG_DATA(header), fds, bytes);
-  }
-  ::sendmsg(maker, &message, MSG_NOSIGNAL);
+  kernel::send_fds<2>(maker, &what, sizeof what, fds, static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) ::close(fds[i]);
   return true;
 }

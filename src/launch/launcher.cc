@@ -31,6 +31,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "kernel/cgroup.h"
+#include "kernel/pass_fds.h"
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
@@ -93,25 +94,15 @@ struct Received {
 
 // 1 message, 0 end of the socket, -errno.
 int receive(int socket, Received& received, int flags) {
-  iovec part{&received.reply, sizeof received.reply};
-  alignas(cmsghdr) char control[CMSG_SPACE(wire::kMaxFds * sizeof(int))];
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t size = 0;
+  kernel::ReceivedFds<wire::kMaxFds> got;
   // A peer that ends with words of ours unread resets the socket, and that is told once, before what the peer said last.
-  do size = ::recvmsg(socket, &message, flags | MSG_CMSG_CLOEXEC);
-  while (size < 0 && (errno == EINTR || errno == ECONNRESET));
-  if (size < 0) return -errno;
-  if (size == 0) return 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_type != SCM_RIGHTS) continue;
-    received.fd_count = static_cast<int>((header->cmsg_len - CMSG_LEN(0)) / sizeof(int));
-    std::memcpy(received.fds, CMSG_DATA(header), static_cast<std::size_t>(received.fd_count) * sizeof(int));
-  }
-  return size == sizeof received.reply ? 1 : -EPROTO;
+  do got = kernel::receive_fds<wire::kMaxFds>(socket, &received.reply, sizeof received.reply, flags);
+  while (got.size < 0 && (errno == EINTR || errno == ECONNRESET));
+  if (got.size < 0) return -errno;
+  if (got.size == 0) return 0;
+  received.fd_count = static_cast<int>(got.count);
+  std::memcpy(received.fds, got.fds, sizeof received.fds);
+  return got.size == sizeof received.reply ? 1 : -EPROTO;
 }
 
 int write_map(int pid, const char* name, unsigned inside, unsigned outside) {
@@ -590,23 +581,10 @@ Result<PackedExec> Sandbox::pack(const ExecRequest& request) const {
 
 int Sandbox::send(PackedExec& packed) noexcept {
   std::memcpy(packed.bytes.data() + offsetof(wire::ExecHeader, exec_id), &next_id_, sizeof next_id_);
-  iovec part{packed.bytes.data(), packed.bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  alignas(cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-  if (packed.fd_count > 0) {
-    const auto size = static_cast<std::size_t>(packed.fd_count) * sizeof(int);
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(size);
-    cmsghdr* rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(size);
-    std::memcpy(CMSG_DATA(rights), packed.fds.data(), size);
-  }
   ssize_t sent = 0;
-  do sent = ::sendmsg(control_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  do
+    sent = kernel::send_fds<4>(control_.get(), packed.bytes.data(), packed.bytes.size(), packed.fds.data(),
+                               static_cast<std::size_t>(packed.fd_count), MSG_DONTWAIT);
   while (sent < 0 && errno == EINTR);
   if (sent < 0) return -errno;
   ++next_id_;

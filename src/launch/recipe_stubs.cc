@@ -24,6 +24,7 @@
 #include <cstring>
 
 #include "base/unique_fd.h"
+#include "kernel/pass_fds.h"
 #include "launch/recipe_child.h"
 
 namespace belljar::launch {
@@ -45,40 +46,13 @@ struct Reply {
 
 constexpr int kMostFds = 2;  // the directory, and with the first request the watch
 
-ssize_t send_request(int socket, Request& request, const int* fds, int count) noexcept {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))] = {};
-  iovec data{&request, sizeof request};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(static_cast<std::size_t>(count) * sizeof(int));
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(static_cast<std::size_t>(count) * sizeof(int));
-  std::memcpy(CMSG_DATA(header), fds, static_cast<std::size_t>(count) * sizeof(int));
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL);
-}
-
 // False: nothing more comes.
 bool receive_request(int socket, Request& request, int (&fds)[kMostFds]) noexcept {
-  alignas(cmsghdr) char control[CMSG_SPACE(kMostFds * sizeof(int))];
-  iovec data{&request, sizeof request};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  fds[0] = fds[1] = -1;
-  ssize_t got = 0;
-  do got = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  while (got < 0 && errno == EINTR);
-  if (got != sizeof request) return false;
-  const cmsghdr* const header = CMSG_FIRSTHDR(&message);
-  if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return false;
-  std::memcpy(fds, CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
-  return true;
+  kernel::ReceivedFds<kMostFds> got;
+  do got = kernel::receive_fds<kMostFds>(socket, &request, sizeof request);
+  while (got.size < 0 && errno == EINTR);
+  for (int i = 0; i < kMostFds; ++i) fds[i] = static_cast<std::size_t>(i) < got.count ? got.fds[i] : -1;
+  return got.size == sizeof request && got.count > 0;
 }
 
 // --- the keeper
@@ -340,7 +314,7 @@ int hold_stub(RecipeContext& context, int parent, const char* name, bool directo
   }
   const int fds[kMostFds] = {parent, watch};
   Reply reply;
-  ssize_t got = send_request(context.stubs, request, fds, watch >= 0 ? 2 : 1);
+  ssize_t got = kernel::send_fds<kMostFds>(context.stubs, &request, sizeof request, fds, watch >= 0 ? 2 : 1);
   if (got >= 0) {
     do got = ::recv(context.stubs, &reply, sizeof reply, 0);
     while (got < 0 && errno == EINTR);

@@ -23,6 +23,7 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "kernel/pass_fds.h"
 #include "launch/plan.h"
 
 namespace belljar::backend::container {
@@ -88,26 +89,11 @@ struct Packet {
 Packet receive(int peer) {
   Packet packet;
   std::array<char, 4 * launch::kMaxInnerSockets + 4> bytes;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * kMostPassed)> control;
-  iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const ssize_t got = ::recvmsg(peer, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-  if (got < 0) return packet;
-  packet.bytes.assign(bytes.data(), static_cast<std::size_t>(got));
-  packet.cut = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
-  for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-    if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(header) + i * sizeof fd, sizeof fd);
-      packet.fds.emplace_back(fd);
-    }
-  }
+  const auto got = kernel::receive_fds<kMostPassed>(peer, bytes.data(), bytes.size(), MSG_DONTWAIT);
+  if (got.size < 0) return packet;
+  packet.bytes.assign(bytes.data(), static_cast<std::size_t>(got.size));
+  packet.cut = got.cut;
+  for (std::size_t i = 0; i < got.count; ++i) packet.fds.emplace_back(got.fds[i]);
   return packet;
 }
 

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "kernel/pass_fds.h"
 #include "launch/inside/state.h"
 #include "launch/inside/wire.h"
 
@@ -70,21 +71,7 @@ int call(const char* path) {
 }
 
 bool send_with(int to, char* bytes, size_t size, const int* fds, size_t count) {
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMostSockets)]{};
-  iovec part{bytes, size};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (count > 0) {
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(sizeof(int) * count);
-    cmsghdr* const header = CMSG_FIRSTHDR(&message);
-    header->cmsg_level = SOL_SOCKET;
-    header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int) * count);
-    memcpy(CMSG_DATA(header), fds, sizeof(int) * count);
-  }
-  return sendmsg(to, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(size);
+  return belljar::kernel::send_fds<kMostSockets>(to, bytes, size, fds, count) == static_cast<ssize_t>(size);
 }
 
 }  // namespace
