@@ -11,7 +11,6 @@ namespace belljar::cli {
 namespace {
 
 constexpr std::string_view kTried = "--tried", kNoneTried = "none";
-constexpr std::string_view kContainer = "container";
 
 struct BackendOption {
   std::string_view name, backends;  // "container e2b"
@@ -112,20 +111,16 @@ Result<std::vector<TriedBackend>> parse_tried(std::span<const std::string> words
   return tried;
 }
 
-// What a variable says comes after every option.
-bool is_backend_variable(std::string_view layer) noexcept {
-  return layer == "BELLJAR_ENV" || layer == "SANDBOX_COMMANDS" || layer == "BELLJAR_BACKEND";
-}
-
-// Who says --image and no backend means a container, unless containers are what is fallen back to.
+// Who says --image and no backend means a container, unless containers are what is fallen back to. What a variable says comes after
+// every option.
 std::string_view implied_backend(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
   const auto named = effective.origins.find("backend");
-  const bool by_variable = named != effective.origins.end() && is_backend_variable(named->second.layer);
+  const bool by_variable = named != effective.origins.end() && policy::is_backend_variable(named->second.layer);
   if (named != effective.origins.end() && !by_variable) return effective.policy.backend;
   const auto given = [&](std::string_view name) { return std::ranges::find(flags.given, name) != flags.given.end(); };
   const std::vector<std::string>& fallback = effective.policy.fallback;
   if (given("--image") || given("--engine"))
-    return std::ranges::find(fallback, kContainer) == fallback.end() ? kContainer : effective.policy.backend;
+    return std::ranges::find(fallback, policy::kContainer) == fallback.end() ? policy::kContainer : effective.policy.backend;
   return by_variable || !flags.tried.empty() || ours.empty() ? std::string_view(effective.policy.backend) : ours;
 }
 

@@ -30,7 +30,8 @@ constexpr BackendKind kKinds[] = {
     {"volcengine", Isolation::kContainer, true, true},
 };
 
-constexpr std::string_view kAuto = "auto", kContainer = "container";
+constexpr std::string_view kAuto = "auto";
+constexpr const char *kStage = "BELLJAR_ENV", *kCommands = "SANDBOX_COMMANDS", *kBackend = "BELLJAR_BACKEND";
 
 std::string names_for_fallback() {
   std::string names;
@@ -115,23 +116,25 @@ Result<FromEnvironment> backend_of_environment(const std::function<std::string(c
   constexpr std::pair<std::string_view, std::string_view> kStages[] = {
       {"development", "local"}, {"test", "mock"}, {"production", "native"}};
   FromEnvironment said;
-  if (const std::string stage = value("BELLJAR_ENV"); !stage.empty()) {
+  if (const std::string stage = value(kStage); !stage.empty()) {
     const auto* const known =
         std::ranges::find(kStages, std::string_view(stage), &std::pair<std::string_view, std::string_view>::first);
     if (known == std::end(kStages))
       return Error(Code::kInvalidArgument, format("BELLJAR_ENV is {}", quoted(stage))).next("use development, test or production");
-    said = {std::string(known->second), "BELLJAR_ENV"};
+    said = {std::string(known->second), kStage};
   }
-  if (value("SANDBOX_COMMANDS") == "true") said = {std::string(kContainer), "SANDBOX_COMMANDS", true};
-  if (const std::string backend = value("BELLJAR_BACKEND"); !backend.empty()) {
+  if (value(kCommands) == "true") said = {std::string(kContainer), kCommands, true};
+  if (const std::string backend = value(kBackend); !backend.empty()) {
     if (!is_backend(backend))
       return Error(Code::kInvalidArgument, format("BELLJAR_BACKEND is {}", quoted(backend)))
           .reason("there is no such backend")
           .next(backend_hint(backend));
-    said.backend = backend, said.variable = "BELLJAR_BACKEND";
+    said.backend = backend, said.variable = kBackend;
   }
   return said;
 }
+
+bool is_backend_variable(std::string_view name) noexcept { return name == kStage || name == kCommands || name == kBackend; }
 
 std::string too_weak(std::string_view backend, Isolation wanted) {
   const BackendKind* const kind = find_backend_kind(backend);

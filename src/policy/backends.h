@@ -14,6 +14,8 @@
 
 namespace belljar::policy {
 
+inline constexpr std::string_view kContainer = "container";
+
 struct BackendKind {
   std::string_view name;
   Isolation most;          // a start may find less: the report says what holds
@@ -46,6 +48,8 @@ struct FromEnvironment {
 };
 // `value`: of a variable, empty where it is unset. Errors: kInvalidArgument, an unknown word.
 Result<FromEnvironment> backend_of_environment(const std::function<std::string(const char*)>& value);
+// Whether `name` is one of those variables.
+bool is_backend_variable(std::string_view name) noexcept;
 
 // Why `backend` cannot hold `wanted` on any machine; empty: it may.
 std::string too_weak(std::string_view backend, Isolation wanted);

@@ -8,12 +8,11 @@
 
 #include "base/format.h"
 #include "belljar/error.h"
+#include "policy/file_rules.h"
 #include "policy/schema.h"
 
 namespace belljar::policy {
 namespace {
-
-int strictness(Access access) { return access == Access::kNone ? 2 : access == Access::kWrite ? 1 : 0; }
 
 constexpr std::string_view kNoLimit = "no such limit", kNoClock = "no clock for a command: its caller has to end it";
 constexpr std::string_view kNoProxy = "no proxy of Belljar's", kNoReport = "refusals are not reported there";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "policy/file_rules.h"
 #include "policy/json.h"
 #include "policy/paths.h"
 #include "policy/protected.h"
@@ -118,13 +119,8 @@ bool is_collection(const Key& key) {
 std::string note_for(const Policy& policy, const MergeContext& context, std::string_view path, Access access, bool& kept_by_name) {
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) return {};
   const Filesystem& filesystem = policy.filesystem;
-  if (access != Access::kNone) {
-    const FsEntry* rule = find_rule(filesystem, path);
-    for (const std::string& scratch : filesystem.scratch) {
-      if (is_within(path, scratch) && (rule == nullptr || !is_within(rule->path, scratch)))
-        return "scratch: writes go to a layer of the sandbox and are discarded at the end (filesystem.scratch)";
-    }
-  }
+  if (access != Access::kNone && is_scratch(filesystem, path))
+    return "scratch: writes go to a layer of the sandbox and are discarded at the end (filesystem.scratch)";
   if (filesystem.tmp == Tmp::kPrivate && access == Access::kRead) {
     for (const std::string_view directory : {std::string_view("/tmp"), std::string_view("/var/tmp"), std::string_view("/dev/shm"),
                                              std::string_view(context.runtime_dir)}) {

@@ -1,24 +1,9 @@
 // The judge of file-system rules.
 #include "belljar/policy.h"
+#include "policy/file_rules.h"
 #include "policy/paths.h"
 
 namespace belljar {
-namespace {
-
-int strictness(Access access) noexcept {
-  switch (access) {
-    case Access::kRead:
-      return 0;
-    case Access::kWrite:
-      return 1;
-    case Access::kNone:
-      return 2;
-  }
-  return 2;
-}
-
-}  // namespace
-
 // A glob counts as if it had been written out: one literal rule for each path it matches. So `**/.env` is as specific as
 // the full path of the file it hides, and beats the rule of the directory above.
 const FsEntry* find_rule(const Filesystem& filesystem, std::string_view path) noexcept {
@@ -35,8 +20,8 @@ const FsEntry* find_rule(const Filesystem& filesystem, std::string_view path) no
       length = entry.path == "/" ? 0 : entry.path.size();
     }
     // All candidates are prefixes of `path` that end at a component, so the longer one has more components.
-    const bool wins =
-        best == nullptr || length > best_length || (length == best_length && strictness(entry.access) > strictness(best->access));
+    const bool wins = best == nullptr || length > best_length ||
+                      (length == best_length && policy::strictness(entry.access) > policy::strictness(best->access));
     if (wins) best = &entry, best_length = length;
   }
   return best;

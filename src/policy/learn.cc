@@ -20,6 +20,7 @@
 #include "belljar/violation_text.h"
 #include "policy/defaults.h"
 #include "policy/domains.h"
+#include "policy/file_rules.h"
 #include "policy/host.h"
 #include "policy/ip.h"
 #include "policy/look.h"
@@ -74,11 +75,7 @@ class Learner {
     return within_any(path, kTmp) || (!context_.runtime_dir.empty() && is_within(path, context_.runtime_dir));
   }
   bool is_cache(std::string_view path) const {
-    const FsEntry* rule = find_rule(policy_.filesystem, path);
-    if (std::ranges::any_of(policy_.filesystem.scratch, [&](const std::string& scratch) {
-          return is_within(path, scratch) && (rule == nullptr || !is_within(rule->path, scratch));
-        }))
-      return true;
+    if (is_scratch(policy_.filesystem, path)) return true;
     if (policy_.filesystem.caches == Caches::kOff) return false;
     return std::ranges::any_of(policy_.filesystem.cache_dirs, [&](const std::string& cache) { return is_within(path, cache); });
   }

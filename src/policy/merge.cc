@@ -20,6 +20,7 @@
 #include "belljar/units.h"
 #include "policy/backends.h"
 #include "policy/defaults.h"
+#include "policy/file_rules.h"
 #include "policy/ignore.h"
 #include "policy/layer.h"
 #include "policy/narrow.h"
@@ -39,8 +40,6 @@ struct Rule {
   const Key* key = nullptr;
   std::size_t layer = 0;
 };
-
-int strictness(Access access) noexcept { return access == Access::kNone ? 2 : access == Access::kWrite ? 1 : 0; }
 
 Access access_of(const Key& key) noexcept {
   return key.name == "filesystem.writable_roots"   ? Access::kWrite
@@ -383,7 +382,6 @@ class Merger {
 
   // An image says which backend is meant, unless somebody says it.
   void settle_image() {
-    constexpr std::string_view kContainer = "container";
     if (!policy_.container.image || origins_.contains("backend")) return;
     if (std::ranges::find(policy_.fallback, kContainer) != policy_.fallback.end()) return;
     policy_.backend = kContainer;

@@ -38,7 +38,7 @@
 namespace belljar {
 namespace {
 
-constexpr std::string_view kNative = "native", kContainer = "container";
+constexpr std::string_view kNative = "native";
 constexpr std::string_view kMock = "mock";
 
 Error contradiction(std::string_view what, std::string_view why) {
@@ -112,7 +112,7 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
   if (!config.transaction.empty())
     lifecycle.transaction =
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};
-  if (kContainer == config.backend) {
+  if (policy::kContainer == config.backend) {
     ContainerOptions options = config.container;
     if (config.policy.container.image) options.image = *config.policy.container.image;
     if (config.policy.container.pull) options.pull = *config.policy.container.pull;
