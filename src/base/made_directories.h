@@ -36,4 +36,12 @@ class MadeDirectories {
   OwningProcess owner_;
 };
 
+// `path` and what is missing above it, to stay.
+inline MadeDirectories::Failure make_directories(const std::string& path) {
+  MadeDirectories made;
+  MadeDirectories::Failure failure = made.make(path);
+  made.keep();
+  return failure;
+}
+
 }  // namespace belljar

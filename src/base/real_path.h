@@ -13,4 +13,10 @@ inline std::string real_path(const std::string& path) {
   return ::realpath(path.c_str(), resolved) == nullptr ? std::string() : std::string(resolved);
 }
 
+// Where that fails, the path as it was given.
+inline std::string real_path_or_given(const std::string& path) {
+  const std::string real = real_path(path);
+  return real.empty() ? path : real;
+}
+
 }  // namespace belljar

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/write_all.h"
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
@@ -234,17 +235,11 @@ OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName
   const std::size_t most = max_control_file(kind);
   if (static_cast<std::uint64_t>(now.st_size) > most) return errno_is(EACCES);
   // It may grow meanwhile: then it is read as far as it is no longer than allowed.
-  std::string content(std::min(most, static_cast<std::size_t>(now.st_size) + kMaxControlFile) + 1, '\0');
-  std::size_t size = 0;
-  while (size < content.size()) {
-    const ssize_t got = ::read(file.get(), content.data() + size, content.size() - size);
-    if (got < 0 && errno != EINTR) return errno_is(errno);
-    if (got == 0) break;
-    if (got > 0) size += static_cast<std::size_t>(got);
-  }
-  if (size > most || size == content.size()) return errno_is(EACCES);
-  content.resize(size);
-  return content;
+  const std::size_t limit = std::min(most, static_cast<std::size_t>(now.st_size) + kMaxControlFile);
+  auto content = read_at_most(file.get(), limit + 1);
+  if (!content) return errno_is(errno);
+  if (content->size() > limit) return errno_is(EACCES);
+  return *std::move(content);
 }
 
 int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fresh& fresh) {

@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <span>
 #include <utility>
 
 #include "base/format.h"
+#include "base/read_file.h"
 #include "kernel/small_file.h"
 
 namespace belljar::broker {
@@ -135,11 +137,7 @@ void MountTable::read(const Caller& caller) {
   // First what is polled for from now on, then what is read.
   pollfd changed{mountinfo_.get(), POLLPRI, 0};
   (void)::poll(&changed, 1, 0);
-  std::string text;
-  char buffer[16384];
-  ssize_t size = 0;
-  while ((size = ::read(mountinfo_.get(), buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<std::size_t>(size));
-  if (size == 0) entries_ = std::make_shared<const Entries>(parse(text));
+  if (const auto text = read_at_most(mountinfo_.get(), SIZE_MAX)) entries_ = std::make_shared<const Entries>(parse(*text));
 }
 
 std::shared_ptr<const MountTable::Entries> MountTable::entries(const Caller& caller) {

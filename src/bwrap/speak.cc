@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/write_all.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -42,17 +43,10 @@ void say(bool prefix, int level, std::string_view text) {
 }
 
 Result<std::string> read_and_close(int fd) {
-  std::string all;
-  char buffer[65536];
-  for (;;) {
-    const ssize_t got = ::read(fd, buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return Error(Code::kInvalidArgument, "cannot read").sys(errno, "read");
-    if (got == 0) break;
-    all.append(buffer, static_cast<std::size_t>(got));
-  }
+  auto all = read_at_most(fd, SIZE_MAX);
+  if (!all) return Error(Code::kInvalidArgument, "cannot read").sys(errno, "read");
   ::close(fd);
-  return all;
+  return *std::move(all);
 }
 
 std::uint64_t effective_capabilities() {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/real_path.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
@@ -38,8 +39,7 @@ Result<Policy> policy_of(const char* toml, const std::string& workspace) {
   const std::string profile = take_profile(own);
   const std::vector<policy::Layer> layers = {BELLJAR_TRY(policy::profile_layer(profile)), std::move(own)};
   policy::MergeContext context;
-  char real[PATH_MAX];
-  context.workspace = ::realpath(workspace.empty() ? "." : workspace.c_str(), real) == nullptr ? workspace : real;
+  context.workspace = workspace.empty() ? real_path(".") : real_path_or_given(workspace);
   context.home = own_variable("HOME");
   context.tmpdir = own_variable("TMPDIR");
   context.runtime_dir = own_variable("XDG_RUNTIME_DIR");

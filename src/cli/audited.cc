@@ -21,6 +21,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "base/rfc3339.h"
 #include "belljar/audit.h"
 #include "belljar/command.h"
@@ -83,13 +84,13 @@ Result<void> keep_away(const AuditFlags& flags, LoadedPolicy& loaded) {
 Result<std::string> place_of(const std::string& file) {
   const std::size_t slash = file.rfind('/');
   const std::string directory = slash == std::string::npos ? "." : slash == 0 ? "/" : file.substr(0, slash);
-  char real[PATH_MAX];
-  if (::realpath(directory.c_str(), real) == nullptr)
+  const std::string real = real_path(directory);
+  if (real.empty())
     return Error(Code::kNotFound, format("cannot write to the audit trail {}", belljar::quoted(file)))
         .sys(errno, "realpath")
         .next("its directory must exist");
   const std::string name = slash == std::string::npos ? file : file.substr(slash + 1);
-  return policy::normal(std::string(real) + "/" + name);
+  return policy::normal(real + "/" + name);
 }
 
 AuditFields& add_result(AuditFields& fields, const ExecResult& result) {

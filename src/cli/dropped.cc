@@ -22,6 +22,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/read_file.h"
 #include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
@@ -266,16 +267,7 @@ std::optional<std::string> read_plain_at(int folder, const std::string& name, st
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   if (static_cast<std::uint64_t>(status.st_size) > most) return std::nullopt;
-  std::string text(static_cast<std::size_t>(status.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t count = ::read(file.get(), text.data() + have, text.size() - have);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
-    have += static_cast<std::size_t>(count);
-  }
-  text.resize(have);
-  return text;
+  return read_at_most(file.get(), static_cast<std::size_t>(status.st_size));
 }
 
 std::optional<std::string> read_plain(const std::string& path, std::uint64_t most) { return read_plain_at(AT_FDCWD, path, most); }

@@ -18,6 +18,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/state_dir.h"
@@ -190,10 +191,7 @@ bool exists(const std::string& path) {
 }
 
 // Workspaces are kept by their canonical paths.
-std::string canonical(const std::string& path) {
-  char real[PATH_MAX];
-  return ::realpath(path.empty() ? "." : path.c_str(), real) == nullptr ? path : real;
-}
+std::string canonical(const std::string& path) { return path.empty() ? real_path(".") : real_path_or_given(path); }
 
 int explain(const GivenExplain& given) {
   const std::string home = own_variable("HOME");

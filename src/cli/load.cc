@@ -19,6 +19,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/real_path.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
@@ -68,16 +69,10 @@ Result<std::string> read_all(const UniqueFd& file, const std::string& path, std:
   };
   if (!S_ISREG(status.st_mode)) return refused(S_ISDIR(status.st_mode) ? "it is a directory" : "it is not a regular file");
   if (static_cast<std::size_t>(status.st_size) > kMaxFile) return refused("it is larger than 8 MiB");
-  std::string text;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return unreadable(path, errno, "read", what);
-    if (count == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMaxFile) return refused("it is larger than 8 MiB");  // it grew
-  }
+  auto text = read_at_most(file.get(), kMaxFile + 1);
+  if (!text) return unreadable(path, errno, "read", what);
+  if (text->size() > kMaxFile) return refused("it is larger than 8 MiB");  // it grew
+  return *std::move(text);
 }
 
 struct OpenFile {
@@ -264,16 +259,15 @@ bool dangles(const std::string& path) {
 
 Result<std::string> find_workspace(const std::vector<std::string>& given, const std::string& home) {
   const std::string named = given.empty() ? "." : given.back();
-  char real[PATH_MAX];
   const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", belljar::quoted(named))); };
   if (named.empty()) return refused(Code::kInvalidArgument).reason("the name is empty");
-  if (::realpath(named.c_str(), real) == nullptr) {
+  std::string path = real_path(named);
+  if (path.empty()) {
     return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
         .sys(errno, "realpath")
         .next("name an existing directory: --workspace DIR");
   }
-  std::string path = real;
-  const UniqueFd directory(::open(real, O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd directory(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!directory.valid())
     return refused(Code::kInvalidArgument).sys(errno, "open").next("name an existing directory: --workspace DIR");
   if (::faccessat(directory.get(), ".", R_OK | X_OK, 0) != 0)
@@ -281,10 +275,7 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
         .sys(errno, "faccessat")
         .reason("you may not list and enter it")
         .next("run `chmod u+rx` on it, or name another directory: --workspace DIR");
-  char real_home[PATH_MAX];
-  const auto is = [&](const std::string& one) {
-    return !one.empty() && ::realpath(one.c_str(), real_home) != nullptr && path == real_home;
-  };
+  const auto is = [&](const std::string& one) { return !one.empty() && real_path(one) == path; };
   const bool is_home = is(home) || is(kernel::home_of_caller());
   const bool twice = given.size() >= 2 && given[given.size() - 2] == named;
   if ((path == "/" || is_home) && !twice) {
@@ -297,15 +288,15 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 }
 
 std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real) {
-  char there[PATH_MAX], here[PATH_MAX];
+  char here[PATH_MAX];
   std::string name = given.empty() ? "." : given.back();
   if (!name.starts_with('/')) {
     if (::getcwd(here, sizeof here) == nullptr) return real;
-    const bool is_here = pwd.starts_with('/') && ::realpath(pwd.c_str(), there) != nullptr && std::string_view(there) == here;
+    const bool is_here = pwd.starts_with('/') && real_path(pwd) == here;
     name = (is_here ? pwd : std::string(here)) + "/" + name;
   }
   name = policy::normal(name);
-  return ::realpath(name.c_str(), there) != nullptr && real == there ? name : real;
+  return real_path(name) == real ? name : real;
 }
 
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
@@ -371,9 +362,6 @@ Result<policy::Effective> merge_alone(const Layer& layer, const policy::MergeCon
   return policy::merge(layers, context);
 }
 
-bool is_project_file(const std::string& path) {
-  char real[PATH_MAX];
-  return ::realpath(path.c_str(), real) != nullptr && std::string_view(real).ends_with("/.belljar/policy.toml");
-}
+bool is_project_file(const std::string& path) { return real_path(path).ends_with("/.belljar/policy.toml"); }
 
 }  // namespace belljar::cli

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/real_path.h"
 #include "cli/errors.h"
 #include "kernel/sys.h"
 #include "policy/paths.h"
@@ -37,8 +38,8 @@ struct Split {
 
 Split split_at_root(const std::string& path, const std::vector<std::string>& roots) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    char real[PATH_MAX];
-    if (::realpath(path.substr(0, slash).c_str(), real) == nullptr) break;
+    const std::string real = real_path(path.substr(0, slash));
+    if (real.empty()) break;
     if (std::ranges::any_of(roots, [&](const std::string& root) { return policy::is_within(real, root); }))
       return {real, path.substr(slash + 1)};
   }

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -20,12 +21,6 @@
 
 namespace belljar::cli {
 namespace {
-
-std::optional<std::string> real_path(const std::string& path) {
-  char real[PATH_MAX];
-  if (::realpath(path.c_str(), real) == nullptr) return std::nullopt;
-  return std::string(real);
-}
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
@@ -38,13 +33,13 @@ class Rules {
   explicit Rules(const LoadedPolicy& loaded) {
     for (FsEntry entry : loaded.effective.complete.entries) {
       if (entry.glob) continue;
-      if (auto real = real_path(entry.path)) entry.path = *std::move(real);
+      entry.path = real_path_or_given(entry.path);
       filesystem_.entries.push_back(std::move(entry));
     }
     for (const Volume& volume : loaded.effective.policy.filesystem.volumes) {
       if (volume.readonly) continue;
       filesystem_.entries.push_back(
-          {.path = real_path(volume.source).value_or(volume.source), .access = Access::kWrite, .origin = {"volume", "", 0}});
+          {.path = real_path_or_given(volume.source), .access = Access::kWrite, .origin = {"volume", "", 0}});
     }
   }
   const FsEntry* of(const std::string& path) const { return find_rule(filesystem_, path); }
@@ -63,8 +58,7 @@ std::string loose_link(const std::string& path, const Rules& rules) {
     std::string part = path.substr(0, slash);
     struct stat status{};
     if (::lstat(part.c_str(), &status) == 0 && S_ISLNK(status.st_mode)) {
-      const std::string parent = parent_of(part);
-      if (rules.writable(real_path(parent).value_or(parent))) return part;
+      if (rules.writable(real_path_or_given(parent_of(part)))) return part;
     }
     if (slash == std::string::npos) return {};
   }
@@ -80,23 +74,23 @@ Result<void> keep(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded)
   const std::string full = policy::normal(file.path.starts_with('/') ? file.path : loaded.context.cwd + "/" + file.path);
   if (const std::string link = loose_link(full, rules); !link.empty())
     return refuse(format("the command may point the symbolic link {} elsewhere", belljar::quoted(link)));
-  std::optional<std::string> real = real_path(full);
-  if (!real) {
-    const auto directory = real_path(parent_of(full));
-    if (!directory)
+  std::string real = real_path(full);
+  if (real.empty()) {
+    const std::string directory = real_path(parent_of(full));
+    if (directory.empty())
       return Error(Code::kNotFound, format("cannot {} {}", file.doing, belljar::quoted(file.path)))
           .sys(errno, "realpath")
           .next("its directory must exist");
-    real = policy::normal(*directory + full.substr(full.rfind('/')));
+    real = policy::normal(directory + full.substr(full.rfind('/')));
   }
-  const FsEntry* rule = rules.of(*real);
+  const FsEntry* rule = rules.of(real);
   const bool writable = rule != nullptr && rule->access == Access::kWrite;
-  if (file.keep == Keep::kHidden && (writable || rules.writable(parent_of(*real)))) return refuse("the command may write there");
-  if (file.keep == Keep::kReadOnly && writable && rule->path == *real)
+  if (file.keep == Keep::kHidden && (writable || rules.writable(parent_of(real)))) return refuse("the command may write there");
+  if (file.keep == Keep::kReadOnly && writable && rule->path == real)
     return refuse(format("a rule makes it writable ({})", to_string(rule->origin)));
   const bool kept = file.keep == Keep::kHidden ? rule != nullptr && rule->access == Access::kNone : !writable;
   if (kept) return {};
-  const FsEntry entry{*real, false, file.keep == Keep::kHidden ? Access::kNone : Access::kRead, {"flag " + file.option, "", 0}};
+  const FsEntry entry{real, false, file.keep == Keep::kHidden ? Access::kNone : Access::kRead, {"flag " + file.option, "", 0}};
   loaded.effective.policy.filesystem.entries.push_back(entry);
   loaded.effective.complete.entries.push_back(entry);
   return {};

@@ -5,9 +5,11 @@
 
 #include <climits>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace belljar::cli {
@@ -25,11 +27,8 @@ std::string own_path() {
 
 void become(const std::string& file, const char* part) {
   // CLI11 has the words in pieces by now.
-  std::string words;
   const UniqueFd given(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
-  char buffer[4096];
-  ssize_t got = 0;
-  while ((got = ::read(given.get(), buffer, sizeof buffer)) > 0) words.append(buffer, static_cast<std::size_t>(got));
+  std::string words = read_at_most(given.get(), SIZE_MAX).value_or("");
   std::vector<char*> argv;
   for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) argv.push_back(words.data() + at);
   argv.insert(argv.begin() + 1, const_cast<char*>(part));

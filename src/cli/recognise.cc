@@ -37,19 +37,6 @@ bool is_program(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// As execvp(3), but what is relative (an empty part of PATH, too) is where the command starts, and that it may write: nothing then.
-std::string find_program(const std::string& name, const std::string& path) {
-  if (name.starts_with('/')) return is_program(name) ? name : std::string();
-  if (name.empty() || name.find('/') != std::string::npos) return {};
-  for (std::size_t from = 0; from <= path.size();) {
-    const std::size_t end = std::min(path.find(':', from), path.size());
-    if (path[from] != '/') return {};
-    if (std::string full = path.substr(from, end - from) + "/" + name; is_program(full)) return full;
-    from = end + 1;
-  }
-  return {};
-}
-
 std::optional<StartedAgent> agent_of_file(const std::string& path) {
   StartedAgent started;
   started.file = real_path(path);
@@ -101,6 +88,18 @@ std::string path_inside(const Environment& environment) {
 }
 
 }  // namespace
+
+std::string find_program(const std::string& name, const std::string& path) {
+  if (name.starts_with('/')) return is_program(name) ? name : std::string();
+  if (name.empty() || name.find('/') != std::string::npos) return {};
+  for (std::size_t from = 0; from <= path.size();) {
+    const std::size_t end = std::min(path.find(':', from), path.size());
+    if (path[from] != '/') return {};
+    if (std::string full = path.substr(from, end - from) + "/" + name; is_program(full)) return full;
+    from = end + 1;
+  }
+  return {};
+}
 
 std::optional<StartedAgent> find_started_agent(const Command& command, const std::string& path) {
   const std::string program = find_program(command.argv.front(), path);

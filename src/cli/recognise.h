@@ -18,6 +18,9 @@ struct StartedAgent {
   std::string interpreter;  // as found; empty: the file itself is run
 };
 
+// As execvp(3), but what is relative (an empty part of PATH, too) is where the command starts, and that it may write: nothing then.
+std::string find_program(const std::string& name, const std::string& path);
+
 // By the program, or by the script that node or bun is given: looked for in `path` (PATH inside). Not npx, which
 // runs what the workspace has under that name.
 std::optional<StartedAgent> find_started_agent(const Command& command, const std::string& path);

@@ -25,6 +25,7 @@
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
+#include "cli/recognise.h"
 
 namespace belljar::cli {
 namespace {
@@ -42,14 +43,6 @@ std::optional<std::string> content_of(const std::string& path) {
 }
 
 // The path of a program of the system's.
-Result<std::string> find_program(const std::string& name) {
-  for (const std::string_view directory : {"/usr/sbin/", "/sbin/", "/usr/bin/", "/bin/"}) {
-    std::string path = std::string(directory) + name;
-    if (::access(path.c_str(), X_OK) == 0) return path;
-  }
-  return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(name))).next("install it (package apparmor)");
-}
-
 // Its exit code is ours. Returns only when it cannot be begun.
 Result<void> become(const std::string& program, const std::vector<std::string>& command) {
   std::vector<char*> words;
@@ -114,7 +107,12 @@ Result<void> apply(const backend::Remedy& remedy) {
     return Error(Code::kInvalidArgument, format("the name {} means something else in an AppArmor profile", belljar::quoted(path)))
         .next("put belljar where the name has letters, digits, `.`, `-`, `_` and spaces only");
   std::string program;
-  if (!remedy.command.empty()) program = BELLJAR_TRY(find_program(remedy.command[0]));
+  if (!remedy.command.empty()) {
+    program = find_program(remedy.command[0], "/usr/sbin:/sbin:/usr/bin:/bin");
+    if (program.empty())
+      return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(remedy.command[0])))
+          .next("install it (package apparmor)");
+  }
   BELLJAR_CHECK(write_file(remedy.file, std::string(kMark) + remedy.text));
   if (program.empty()) return set(remedy.setting, remedy.value);
   return become(program, remedy.command);

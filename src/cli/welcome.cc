@@ -17,22 +17,13 @@
 #include "cli/load.h"
 #include "cli/own_program.h"
 #include "cli/policy_flags.h"
+#include "cli/recognise.h"
 #include "policy/agents.h"
 
 namespace belljar::cli {
 namespace {
 
 bool is_there(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
-
-bool is_on_path(std::string_view program) {
-  const std::string path = own_variable("PATH");
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find(':', at), path.size());
-    if (::access(format("{}/{}", std::string_view(path).substr(at, end - at), program).c_str(), X_OK) == 0) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 std::string row(std::string_view command, std::string_view text) { return format("  {:<42} {}\n", command, text); }
 
@@ -88,7 +79,7 @@ bool is_in_repository(std::string directory) {
 std::string agents() {
   std::string text;
   for (const policy::Agent& agent : policy::agents()) {
-    if (is_on_path(agent.name))
+    if (!find_program(std::string(agent.name), own_variable("PATH")).empty())
       text += row(format("belljar run -- {}", agent.name), text.empty() ? "your agent, in a sandbox" : "");
   }
   return text.empty() ? row("belljar run -- AGENT", "no claude, codex ... found here") : text;

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "belljar/result.h"
 #include "policy/host.h"
@@ -33,13 +34,8 @@ constexpr std::chrono::seconds kLongestKeep{60}, kHostsKeep{5};
 constexpr char kNoDescriptor[] = "no descriptor is free to ask for it";
 
 std::string read_hosts() {
-  std::string text;
   const UniqueFd file(::open("/etc/hosts", O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  char buffer[16384];
-  ssize_t got = 0;
-  while (file.valid() && text.size() < kMostHosts && (got = ::read(file.get(), buffer, sizeof buffer)) > 0)
-    text.append(buffer, static_cast<std::size_t>(got));
-  return text;
+  return file.valid() ? read_at_most(file.get(), kMostHosts).value_or("") : std::string();
 }
 
 policy::Ip from_record(const unsigned char* data, bool v6) {

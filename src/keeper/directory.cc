@@ -25,6 +25,7 @@
 #include "base/ascii.h"
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/made_directories.h"
 #include "base/random.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
@@ -57,14 +58,6 @@ Error cannot(std::string_view what, const std::string& path, int errnum, const c
 bool is_ours(const std::string& path) {
   struct stat status{};
   return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
-}
-
-Result<void> make_directories(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), 0700) < 0 && errno != EEXIST) return cannot("make the directory", part, errno, "mkdir");
-    if (slash == std::string::npos) return {};
-  }
 }
 
 // Held over each change of the directory and each look at it, briefly.
@@ -197,7 +190,8 @@ Result<void> check_name(std::string_view name) {
 
 Result<Directory> Directory::open() {
   const std::string path = BELLJAR_TRY(sandboxes_path());
-  BELLJAR_CHECK(make_directories(path));
+  if (const auto failure = make_directories(path); failure.errnum != 0)
+    return cannot("make the directory", failure.path, failure.errnum, "mkdir");
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   if (!fd.valid()) return cannot("open the directory of sandboxes", path, errno, "open");
   struct stat status{};

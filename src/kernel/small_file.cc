@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace belljar::kernel {
@@ -19,17 +20,7 @@ namespace belljar::kernel {
 std::optional<std::string> read_small_file(int dirfd, const char* name) {
   const UniqueFd fd{::openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
   if (!fd.valid()) return std::nullopt;
-  constexpr std::size_t kMost = 1U << 20;
-  std::string text;
-  char buffer[4096];
-  while (text.size() < kMost) {
-    const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return std::nullopt;
-    if (got == 0) break;
-    text.append(buffer, static_cast<std::size_t>(got));
-  }
-  return text;
+  return read_at_most(fd.get(), std::size_t{1} << 20);
 }
 
 int write_small_file(int dirfd, const char* name, std::string_view text) noexcept {

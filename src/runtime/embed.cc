@@ -11,6 +11,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "kernel/account.h"
 #include "kernel/worktree.h"
 #include "policy/check_policy.h"
@@ -37,30 +38,31 @@ std::string place_of(const std::vector<std::string>& variables, std::string_view
 }
 
 Result<std::string> find_workspace(const std::string& given, const std::string& home) {
-  char real[PATH_MAX];
   const std::string& named = given.empty() ? "." : given;
   const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", quoted(named))); };
-  if (::realpath(named.c_str(), real) == nullptr)
+  const std::string real = real_path(named);
+  if (real.empty())
     return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
         .sys(errno, "realpath")
         .next("name an existing directory in the options");
   struct stat status{};
-  if (stat(real, &status) != 0 || !S_ISDIR(status.st_mode)) return refused(Code::kInvalidArgument).reason("it is not a directory");
+  if (stat(real.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return refused(Code::kInvalidArgument).reason("it is not a directory");
   // By name they may be meant; as the directory that somebody happened to be in they are not.
-  if (given.empty() && (std::string_view(real) == "/" || real == home))
+  if (given.empty() && (real == "/" || real == home))
     return Error(Code::kInvalidArgument, format("the current directory {} would become writable as a whole", quoted(real)))
         .next("name the workspace in the options");
-  return std::string(real);
+  return real;
 }
 
 // The name as it was given, when that is not the canonical one: paths below it mean the workspace, too.
 std::string other_name(const std::string& given, const std::string& workspace) {
   if (given.empty()) return {};
-  char here[PATH_MAX], real[PATH_MAX];
+  char here[PATH_MAX];
   if (!given.starts_with('/') && ::getcwd(here, sizeof here) == nullptr) return {};
   std::string name = policy::normal(given.starts_with('/') ? given : std::string(here) + "/" + given);
   // ".." behind a link: as text it is another directory.
-  if (name == workspace || ::realpath(name.c_str(), real) == nullptr || real != workspace) return {};
+  if (name == workspace || real_path(name) != workspace) return {};
   return name;
 }
 

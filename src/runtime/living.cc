@@ -27,6 +27,7 @@
 #include "base/made_directories.h"
 #include "base/owner.h"
 #include "base/random.h"
+#include "base/real_path.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "belljar/error.h"
@@ -107,15 +108,10 @@ std::vector<std::string> read_others(const std::string& folder, const std::strin
   return directories;
 }
 
-std::optional<std::string> real_path(const std::string& path) {
-  const std::unique_ptr<char, decltype(&::free)> real(::realpath(path.c_str(), nullptr), &::free);
-  return real == nullptr ? std::nullopt : std::optional<std::string>(real.get());
-}
-
 // What the user's rules open, by the names that the kernel knows it by. A file of the workspace opens nothing.
 std::vector<std::string> opened_by(const Filesystem& filesystem) {
   std::vector<std::string> paths;
-  const auto add = [&](const std::string& path) { paths.push_back(real_path(path).value_or(path)); };
+  const auto add = [&](const std::string& path) { paths.push_back(real_path_or_given(path)); };
   for (const FsEntry& entry : filesystem.entries) {
     if (!entry.glob && entry.access != Access::kNone && entry.kind == RuleKind::kGiven && entry.path != "/") add(entry.path);
   }
@@ -179,17 +175,17 @@ Result<std::optional<backend::SiblingPlaces>> hide_siblings(const Policy& policy
   backend::SiblingPlaces places;
   places.asked = filesystem.siblings.has_value();
   places.unknown = living.why_not;
-  policy::SiblingQuestion question{.workspace = real_path(place.workspace).value_or(place.workspace),
-                                   .home = real_path(place.home).value_or(place.home),
+  policy::SiblingQuestion question{.workspace = real_path_or_given(place.workspace),
+                                   .home = real_path_or_given(place.home),
                                    .opened = opened_by(filesystem),
                                    .volumes = {},
                                    .others = {}};
-  for (const Volume& volume : filesystem.volumes) question.volumes.push_back(real_path(volume.source).value_or(volume.source));
+  for (const Volume& volume : filesystem.volumes) question.volumes.push_back(real_path_or_given(volume.source));
   for (const std::string& other : living.others) {
-    const auto real = real_path(other);
+    const std::string real = real_path(other);
     if (real == other) question.others.push_back(other);
     // Never what a link leads to: who could put it there would choose what others do not see.
-    else if (real) places.visible.push_back(format("{} (it was moved)", quoted(other)));
+    else if (!real.empty()) places.visible.push_back(format("{} (it was moved)", quoted(other)));
   }
   policy::SiblingAnswer answer = policy::choose_siblings(std::move(question));
   places.hidden = std::move(answer.hidden);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "belljar/state_dir.h"
 #include "broker/broker.h"
@@ -318,8 +319,8 @@ Result<std::string> find_cwd(const std::string& workspace, const std::string& cw
   const auto refused = [&](Code code) { return Error(code, format("cannot use {} as working directory", quoted(cwd))); };
   if (full.size() >= PATH_MAX)
     return refused(Code::kInvalidArgument).reason(format("the path is longer than {} bytes", PATH_MAX - 1));
-  char real[PATH_MAX];
-  if (::realpath(full.c_str(), real) == nullptr)
+  std::string real = real_path(full);
+  if (real.empty())
     return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
         .sys(errno, "realpath")
         .next("name an existing directory inside the workspace");
@@ -327,8 +328,9 @@ Result<std::string> find_cwd(const std::string& workspace, const std::string& cw
     return Error(Code::kInvalidArgument, format("workdir escapes workspace: {} is not inside {}", quoted(real), quoted(workspace)))
         .next("choose a directory inside it, or another --workspace");
   struct stat status{};
-  if (stat(real, &status) != 0 || !S_ISDIR(status.st_mode)) return refused(Code::kInvalidArgument).reason("it is not a directory");
-  return std::string(real);
+  if (stat(real.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return refused(Code::kInvalidArgument).reason("it is not a directory");
+  return real;
 }
 
 ExecResult failed_start(const Error& error) {

@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/made_directories.h"
+#include "base/read_file.h"
 #include "base/write_all.h"
 #include "policy/paths.h"
 
@@ -47,12 +49,6 @@ std::string id_of(std::chrono::system_clock::time_point time) {
 bool is_id(std::string_view text) {
   if (text.size() != kIdSize || text[8] != '-' || text[15] != '-') return false;
   return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || c == '-'; });
-}
-
-// Each missing directory of `path`, mode 0700 as the XDG Base Directory Specification asks.
-void create_parents(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    ::mkdir(path.substr(0, slash).c_str(), 0700);
 }
 
 // `name` in `parent`, made when it is missing; no link is followed, and it must be ours alone to write.
@@ -146,16 +142,10 @@ Result<std::string> read_file(int directory, const std::string& name) {
   const std::string what = format("cannot read what was kept of a run in {}", quoted(name));
   const UniqueFd file(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (!file.valid()) return failed(what, "openat", errno);
-  std::string text;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return failed(what, "read", errno);
-    if (count == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(count));
-    if (text.size() > kMaxRead) return Error(Code::kDataLoss, what).reason("the file is larger than any that is written");
-  }
+  auto text = read_at_most(file.get(), kMaxRead + 1);
+  if (!text) return failed(what, "read", errno);
+  if (text->size() > kMaxRead) return Error(Code::kDataLoss, what).reason("the file is larger than any that is written");
+  return *std::move(text);
 }
 
 }  // namespace
@@ -163,8 +153,8 @@ Result<std::string> read_file(int directory, const std::string& name) {
 Result<UniqueFd> ViolationStore::open_for_keeping() const {
   if (state_.empty())
     return Error(Code::kFailedPrecondition, "cannot keep refusals").reason("neither HOME nor XDG_STATE_HOME names a directory");
-  create_parents(state_);
   const std::string parent = state_.substr(0, std::max<std::size_t>(state_.rfind('/'), 1));
+  make_directories(parent);  // mode 0700, as the XDG Base Directory Specification asks
   const UniqueFd above(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!above.valid()) return failed(format("cannot keep refusals in {}", quoted(state_)), "open", errno);
   const UniqueFd state = BELLJAR_TRY(own_directory(above.get(), state_.substr(state_.rfind('/') + 1), state_));

@@ -22,6 +22,7 @@
 #include "base/format.h"
 #include "base/owner.h"
 #include "base/patience.h"
+#include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "base/thread.h"
 #include "belljar/error.h"
@@ -210,8 +211,7 @@ Result<void> PoolState::start() {
   const char* tmpdir = ::secure_getenv("TMPDIR");
   const std::string parent = !options_.workspaces.empty() ? options_.workspaces : tmpdir != nullptr ? tmpdir : "/var/tmp";
   // Sandboxes know their workspaces by canonical paths.
-  const std::unique_ptr<char, decltype(&::free)> real(::realpath(parent.c_str(), nullptr), &::free);
-  workspaces_ = BELLJAR_TRY(make_directory_in(real == nullptr ? parent : real.get()));
+  workspaces_ = BELLJAR_TRY(make_directory_in(real_path_or_given(parent)));
   // The sandboxes' own user passes through, when we are root; names below tell nothing.
   ::chmod(workspaces_.c_str(), 0711);
   living_ = runtime::enter_living(default_state_dir(), {workspaces_}, runtime::Others::kNotAsked).record;

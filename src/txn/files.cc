@@ -14,6 +14,7 @@
 #include <cstring>
 
 #include "base/format.h"
+#include "base/made_directories.h"
 #include "kernel/sys.h"
 
 namespace belljar::txn {
@@ -106,15 +107,9 @@ Result<UniqueFd> open_directory(const std::string& path) {
 }
 
 Result<void> make_directories(const std::string& path) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), 0700) < 0 && errno != EEXIST) {
-      const int error = errno;
-      if (error != EROFS && error != EACCES) return call_failed(error, "mkdir", "make", part);
-      if (::access(part.c_str(), F_OK) < 0) return call_failed(error, "mkdir", "make", part);
-    }
-    if (slash == std::string::npos) return {};
-  }
+  const auto failure = belljar::make_directories(path);
+  if (failure.errnum != 0) return call_failed(failure.errnum, "mkdir", "make", failure.path);
+  return {};
 }
 
 std::string_view parent_path(std::string_view path) noexcept {

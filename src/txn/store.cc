@@ -16,6 +16,7 @@
 
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "policy/paths.h"
 #include "txn/files.h"
@@ -81,12 +82,7 @@ std::int64_t born_workspace(int fd) noexcept {
 
 // The path that matters for what lies where; the last components may be missing still.
 std::string canonical(const std::string& path) {
-  char* const real = ::realpath(path.c_str(), nullptr);
-  if (real != nullptr) {
-    std::string result(real);
-    ::free(real);  // NOLINT: realpath(3) allocated it
-    return result;
-  }
+  if (std::string real = real_path(path); !real.empty()) return real;
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos || slash == 0) return path;
   return canonical(path.substr(0, slash)) + path.substr(slash);

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "kernel/small_file.h"
 
@@ -26,15 +27,8 @@ namespace belljar::backend {
 namespace {
 
 std::string read_whole(const char* path, std::size_t most) {
-  std::string text;
   const UniqueFd fd(::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-  char buffer[16384];
-  while (fd.valid() && text.size() < most) {
-    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
-    if (size <= 0) break;
-    text.append(buffer, static_cast<std::size_t>(size));
-  }
-  return text;
+  return fd.valid() ? read_at_most(fd.get(), most).value_or("") : std::string();
 }
 
 }  // namespace

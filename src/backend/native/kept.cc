@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
+#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "backend/native/tree.h"
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -46,13 +48,9 @@ Error failed(std::string_view call, const std::string& path) {
 std::optional<std::string> purpose_of(const std::string& layer) {
   const UniqueFd fd(::open((layer + "/for").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd.valid()) return errno == ENOENT ? std::optional<std::string>("") : std::nullopt;
-  std::string text;
-  char buffer[4096];
-  for (ssize_t size = 0; (size = ::read(fd.get(), buffer, sizeof buffer)) != 0;) {
-    if (size < 0) return std::nullopt;
-    text.append(buffer, static_cast<std::size_t>(size));
-  }
-  return text.ends_with(kEnd) ? text : std::string();
+  auto text = read_at_most(fd.get(), SIZE_MAX);
+  if (text && !text->ends_with(kEnd)) text->clear();
+  return text;
 }
 
 std::string purpose(const Cache& cache, const View& view, uid_t uid, gid_t gid, bool judged) {

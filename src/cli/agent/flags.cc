@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/real_path.h"
 #include "belljar/agent_model.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -109,11 +110,11 @@ Result<std::shared_ptr<ModelProvider>> make_model(const AgentFlags& flags) {
 Result<std::string> conversation_path(const std::string& given, const std::string& workspace) {
   const std::size_t slash = given.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : given.substr(0, slash + 1);
-  char real[PATH_MAX];
-  if (::realpath(parent.c_str(), real) == nullptr)
+  const std::string real = real_path(parent);
+  if (real.empty())
     return Error(Code::kNotFound, format("cannot keep the conversation in {}", belljar::quoted(given)))
         .reason("there is no such directory");
-  std::string path = std::string(real) + "/" + given.substr(slash == std::string::npos ? 0 : slash + 1);
+  std::string path = real + "/" + given.substr(slash == std::string::npos ? 0 : slash + 1);
   if (path.ends_with('/'))
     return Error(Code::kInvalidArgument, format("cannot keep the conversation in {}", belljar::quoted(given)))
         .reason("it is a directory");

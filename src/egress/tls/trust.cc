@@ -12,6 +12,7 @@
 #include <cstdlib>
 
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 
 namespace belljar::egress::tls {
@@ -48,14 +49,10 @@ Result<std::string> read_file(const std::string& path) {
   };
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!file.valid()) return Error(refused("")).sys(errno, "open");
-  std::string text;
-  char buffer[16384];
-  ssize_t got = 0;
-  while ((got = ::read(file.get(), buffer, sizeof buffer)) > 0 && text.size() <= kMostBundle)
-    text.append(buffer, static_cast<std::size_t>(got));
-  if (got < 0) return Error(refused("")).sys(errno, "read");
-  if (text.size() > kMostBundle) return refused("the file is longer than 8 MiB");
-  return text;
+  auto text = read_at_most(file.get(), kMostBundle + 1);
+  if (!text) return Error(refused("")).sys(errno, "read");
+  if (text->size() > kMostBundle) return refused("the file is longer than 8 MiB");
+  return *std::move(text);
 }
 
 void put_number(std::string& text, std::uint64_t number, int bytes) {

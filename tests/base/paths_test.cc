@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/made_directories.h"
+#include "base/real_path.h"
+
+namespace belljar {
+namespace {
+
+class PathsOfFiles : public ::testing::Test {
+ protected:
+  PathsOfFiles() {
+    std::string name = std::filesystem::temp_directory_path() / "belljar-paths-XXXXXX";
+    top = std::filesystem::canonical(::mkdtemp(name.data())).string();
+  }
+  ~PathsOfFiles() override { std::filesystem::remove_all(top); }
+  std::string top;
+};
+
+TEST_F(PathsOfFiles, MissingDirectoriesAreMadeToStay) {
+  const auto made = make_directories(top + "/a/b/c");
+  EXPECT_EQ(made.errnum, 0) << made.path;
+  struct stat status{};
+  ASSERT_EQ(::stat((top + "/a/b").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777U, 0700U);
+  EXPECT_EQ(make_directories(top + "/a/b/c").errnum, 0);
+}
+
+TEST_F(PathsOfFiles, AFileInTheWayIsNamed) {
+  std::ofstream(top + "/file") << "x";
+  const auto made = make_directories(top + "/file/below/further");
+  EXPECT_EQ(made.errnum, ENOTDIR);
+  EXPECT_EQ(made.path, top + "/file/below");
+}
+
+TEST_F(PathsOfFiles, ThoseForAWhileGoWithTheirMaker) {
+  {
+    MadeDirectories made;
+    EXPECT_EQ(made.make(top + "/x/y").errnum, 0);
+    EXPECT_EQ(made.count(), 2U);
+  }
+  EXPECT_FALSE(std::filesystem::exists(top + "/x"));
+}
+
+TEST_F(PathsOfFiles, ARealPathHasNoLinks) {
+  std::filesystem::create_directory(top + "/there");
+  std::filesystem::create_symlink("there", top + "/link");
+  EXPECT_EQ(real_path(top + "/link/../link"), top + "/there");
+  EXPECT_EQ(real_path_or_given(top + "/link"), top + "/there");
+  EXPECT_EQ(real_path(top + "/absent"), "");
+  EXPECT_EQ(real_path_or_given(top + "/absent"), top + "/absent");
+}
+
+}  // namespace
+}  // namespace belljar
