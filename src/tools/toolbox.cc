@@ -84,7 +84,8 @@ Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_vi
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));
   const CallOptions in_time{.deadline = context.deadline, .cancel = context.cancel};
-  const ToolContext inside{.cancel = BELLJAR_TRY(in_time.token()), .on_output = context.on_output, .deadline = context.deadline};
+  const ToolContext inside{
+      .cancel = BELLJAR_TRY(in_time.token()), .on_output = context.on_output, .hook = context.hook, .deadline = context.deadline};
   tools::Call request{*sandbox, commands, options, arguments, inside, in_time};
   if (tool->first != nullptr) {
     if (auto answer = tool->first(request)) return *std::move(answer);

@@ -322,7 +322,7 @@ TEST_F(PolicyCommand, AnEmptyHomeHidesTheSecretsOfTheAccount) {
   const std::string secret = "/" + std::string(account->pw_dir).substr(1) + "/.ssh", rule = "none  " + secret + "  #";
   // A later HOME= of env(1) counts.
   for (const char* home : {"HOME=", "HOME=/nosuch", "-u HOME"}) {
-    const Outcome explained = outcome_of(std::string("env ") + home + " " + kBelljar + " policy explain");
+    const Outcome explained = outcome_of(std::string("env ") + home + " " + kBelljar + " policy explain --all");
     EXPECT_TRUE(has(explained.out, rule)) << home << explained.out << explained.err;
   }
   EXPECT_TRUE(has(outcome_of("env HOME= " + std::string(kBelljar) + " policy explain --path " + secret + " --read " + secret).out,

@@ -171,9 +171,11 @@ void leave_way(ViewDraft& draft, const Hidden& name) {
   if (path == workspace || std::ranges::find(draft.paths.ways, path) != draft.paths.ways.end()) return;
   draft.paths.ways.push_back(path);
   draft.view().private_dirs.push_back({path, 0755, true});
-  // As for a cover: made anew under that name it is not what this lies over.
-  if (draft.writable(parent_of(path))) draft.add_gap("filesystem.hidden_again", name.asked, path);
-  if (!is_under(workspace, path)) return;
+  if (!is_under(workspace, path)) {
+    // As for a cover: made anew under that name it is not what this lies over.
+    if (draft.writable(parent_of(path))) draft.add_gap("filesystem.hidden_again", name.asked, path);
+    return;
+  }
   const bool shown = std::ranges::any_of(draft.view().binds, [&](const Bind& bind) { return bind.target == workspace; });
   if (!shown) draft.show(workspace, draft.writable(workspace) ? Access::kWrite : Access::kRead);
 }
