@@ -108,7 +108,7 @@ Reached look_up(Caller& caller, const std::string& path) {
   const auto view = PathView::create(caller, path);
   if (!view) return {};
   const auto file = view->open();
-  struct stat status {};
+  struct stat status{};
   if (!file || ::fstat(file->get(), &status) != 0) return {};
   std::string where = link_of(file->get());
   if (where == policy::kHiddenPlace) return {};  // a hidden name: it is meant, not where its mask leads

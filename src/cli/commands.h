@@ -38,10 +38,11 @@ void add_recover(const OptionParser& app, int& exit_code);
 // All of `belljar`: what its main() is, and that of belljar-full's part `tls`.
 int serve_command_line(int argc, char** argv);
 
-// Commands that belljar-full does, beside this program, so that `run` stays small: the name of its part, or nullptr when we do it here.
+// Commands that belljar-full does, beside this program, so that `run` stays small: the name of its part, or nullptr when we do it
+// here.
 const char* part_for(std::span<char* const> argv) noexcept;
-// Replaces this process by the program that does `part`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio() says. Does not return
-// unless it fails.
+// Replaces this process by the program that does `part`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio()
+// says. Does not return unless it fails.
 int hand_over(const char* part, char** argv, unsigned closed);
 
 }  // namespace belljar::cli

@@ -31,7 +31,6 @@ constexpr std::string_view kOpensNoHost =
     "it keeps refusals out of reports and opens no host; network.allowed_domains does (`--net proxy --allow-domain HOST`), and "
     "network.host_ports a port of this machine";
 
-
 std::span<const Meaning> meanings(Dialect dialect) noexcept {
   if (dialect == Dialect::kSrt) return meanings_of_srt();
   if (dialect == Dialect::kCodex) return meanings_of_codex();

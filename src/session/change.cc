@@ -30,8 +30,8 @@ using broker::Act;
 using broker::Answer;
 
 constexpr unsigned kPermissionBits = 0777;
-constexpr int kMostTargets = 40;  // links in a row, as the kernel, path_resolution(7)
-constexpr int kTries = 64;        // against a command that changes the name faster than we look at it
+constexpr int kMostTargets = 40;             // links in a row, as the kernel, path_resolution(7)
+constexpr int kTries = 64;                   // against a command that changes the name faster than we look at it
 constexpr std::size_t kOneWrite = 8U << 20;  // between two looks whether the call is over
 
 Result<void> check_mode(std::optional<unsigned> mode) {

@@ -1,5 +1,7 @@
 // belljar audit show | verify | export.
 
+#include "belljar/audit.h"
+
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
 
 #include <cerrno>
@@ -16,7 +18,6 @@
 #include <utility>
 
 #include "base/format.h"
-#include "belljar/audit.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/command_line.h"
@@ -171,8 +172,8 @@ int export_all(const Given& given) {
                   {"kind", object.value("kind", "")},
                   {"data", object["data"]}};
     failed = print_result(csv ? format("{},{},{},{},{}\r\n", plain["seq"].dump(), csv_field(object.value("time", "")),
-                                    plain["pid"].dump(), csv_field(object.value("kind", "")), csv_field(object["data"].dump()))
-                           : plain.dump() + "\n");
+                                       plain["pid"].dump(), csv_field(object.value("kind", "")), csv_field(object["data"].dump()))
+                              : plain.dump() + "\n");
     return failed == 0;
   });
   if (!read) return print_error(read.error());

@@ -118,12 +118,7 @@ void killed_by_pipe(ExecResult& result) {
 class Relay {
  public:
   Relay(Process& process, runtime::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
-      : process_(process),
-        signals_(signals),
-        raw_(terminal ? 0 : -1),
-        told_(kill_grace),
-        input_(input),
-        terminal_(terminal) {
+      : process_(process), signals_(signals), raw_(terminal ? 0 : -1), told_(kill_grace), input_(input), terminal_(terminal) {
     if (terminal_) raw_.enter();
   }
 

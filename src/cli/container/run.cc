@@ -1,4 +1,6 @@
 // `belljar run --backend container`.
+#include "runtime/run.h"
+
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -17,7 +19,6 @@
 #include "cli/full/parts.h"
 #include "cli/load.h"
 #include "policy/merge.h"
-#include "runtime/run.h"
 
 namespace belljar::cli {
 namespace {
@@ -45,8 +46,7 @@ int run_in_container(int argc, char** argv) {
                         .summary = "Run a program in a container of an engine",
                         .usage = "belljar run --backend container --image NAME -- PROGRAM ARGUMENTS",
                         .add_options = [&](const OptionParser& run) { add_container_options(run, flags); },
-                        .make = [&](const LoadedPolicy& loaded,
-                                    SandboxConfig config) -> Result<std::shared_ptr<Sandbox>> {
+                        .make = [&](const LoadedPolicy& loaded, SandboxConfig config) -> Result<std::shared_ptr<Sandbox>> {
                           config.workspace = loaded.context.workspace;
                           config.container = BELLJAR_TRY(container_options(flags, container_of_environment(loaded.effective)));
                           // What the command line says comes before a file.

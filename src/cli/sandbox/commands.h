@@ -1,5 +1,5 @@
-// belljar create | exec | ls | kill | logs | stats | network: those who ask a keeper, in `belljar` itself; the keeper is belljar-full's.
-// One file a command, as in cli/commands.h.
+// belljar create | exec | ls | kill | logs | stats | network: those who ask a keeper, in `belljar` itself; the keeper is
+// belljar-full's. One file a command, as in cli/commands.h.
 #pragma once
 
 #include <string>
