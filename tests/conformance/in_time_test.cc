@@ -125,9 +125,11 @@ void check_stalled(Sandbox& sandbox, const Stalling& service, bool with_stop) {
   EXPECT_FALSE(stop.act(sandbox, CallOptions::within(kLongest)));
 }
 
-std::shared_ptr<Sandbox> started(const SandboxFactory& factory) {
+// The services of these tests run commands on this machine: they work in a directory of the test's own.
+std::shared_ptr<Sandbox> started(const test::TempDir& workspace, const SandboxFactory& factory) {
   SandboxConfig config;
   config.factory = factory;
+  config.workspace = workspace.path();
   auto sandbox = make_sandbox(config).value();
   const auto begun = sandbox->start();
   EXPECT_TRUE(begun) << begun.error().line();
@@ -135,12 +137,13 @@ std::shared_ptr<Sandbox> started(const SandboxFactory& factory) {
 }
 
 TEST(ShellInTime, EveryCallEndsWhenItsCallerSaysSo) {
+  const test::TempDir workspace;
   const test::Leftovers left;
   {
     const auto cloud = std::make_shared<test::LocalCloud>();
     std::atomic<bool> stalls{false};
     cloud->fault = [&](const std::string&) { return stalls.load() ? test::Fault::kStalled : test::Fault::kNone; };
-    const auto sandbox = started([&](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
+    const auto sandbox = started(workspace, [&](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
       auto made = BELLJAR_TRY(remote::shell::ShellSandbox::make(
           cloud, config,
           {.type = "ShellOptions", .sandbox_id = {}, .lifetime = {}, .on_stop = CloudOnStop::kKill, .request_timeout = kLongest}));
@@ -154,12 +157,13 @@ TEST(ShellInTime, EveryCallEndsWhenItsCallerSaysSo) {
 
 TEST(E2bInTime, EveryCallEndsWhenItsCallerSaysSo) {
   BELLJAR_NEEDS(program("python3"));
+  const test::TempDir workspace;
   const test::Leftovers left;
   {
     const test::FakeE2b fake;
     E2bOptions options = fake.options();
     options.request_timeout = kLongest;
-    const auto sandbox = started(e2b_backend(options));
+    const auto sandbox = started(workspace, e2b_backend(options));
     const auto stall = [&](bool on) { fake.misbehave(on ? "envd=silent\nstream=silent\ncontrol=silent" : ""); };
     check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
   }
@@ -168,13 +172,14 @@ TEST(E2bInTime, EveryCallEndsWhenItsCallerSaysSo) {
 
 TEST(AliyunInTime, EveryCallEndsWhenItsCallerSaysSo) {
   BELLJAR_NEEDS(program("python3"));
+  const test::TempDir workspace;
   const test::Leftovers left;
   {
     const test::FakeAliyun fake;
     AliyunOptions options = fake.options();
     options.policy_id = "closed";
     options.request_timeout = kLongest;
-    const auto sandbox = started(aliyun_backend(options));
+    const auto sandbox = started(workspace, aliyun_backend(options));
     const auto stall = [&](bool on) { fake.set(on ? "callTool=silent\nGetSessionDetail=silent\nDeleteSessionAsync=silent" : ""); };
     check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
   }
@@ -183,12 +188,13 @@ TEST(AliyunInTime, EveryCallEndsWhenItsCallerSaysSo) {
 
 TEST(VolcengineInTime, EveryCallEndsWhenItsCallerSaysSo) {
   BELLJAR_NEEDS(program("python3"));
+  const test::TempDir workspace;
   const test::Leftovers left;
   {
     const test::FakeVolcengine fake;
     VolcengineOptions options = fake.options();
     options.request_timeout = kLongest;
-    const auto sandbox = started(volcengine_backend(options));
+    const auto sandbox = started(workspace, volcengine_backend(options));
     const auto stall = [&](bool on) { fake.misbehave(on ? "aio=stall\ncontrol=stall" : ""); };
     check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
   }
