@@ -204,7 +204,7 @@ class DryRun final : public SandboxDecorator {
   Result<void> search(const std::string& name, const std::string& text, Case letters, GrepResult& result) {
     const FileInfo info = BELLJAR_TRY(files_.look(name));
     if (info.type != FileType::kFile) return {};
-    const auto lower = [&](std::string line) { return letters == Case::kIgnoreAscii ? lower_case(line) : line; };
+    const auto lower = [&](const std::string& line) { return letters == Case::kIgnoreAscii ? lower_case(line) : line; };
     const std::string bytes = BELLJAR_TRY(files_.read(name, {}));
     const std::string wanted = lower(text);
     std::uint64_t number = 0;

@@ -56,7 +56,7 @@ bool is_below(const std::string& key, const std::string& directory) {
   return directory.empty() || policy::is_within("/" + key, "/" + directory);
 }
 
-std::string folded(std::string text, Case letters) { return letters == Case::kIgnoreAscii ? lower_case(text) : text; }
+std::string folded(const std::string& text, Case letters) { return letters == Case::kIgnoreAscii ? lower_case(text) : text; }
 
 // The lines of one file that hold the text. False: there are more than wanted.
 bool search(const std::string& name, const std::string& bytes, const std::string& wanted, const GrepOptions& options,

@@ -40,14 +40,14 @@ BELLJAR_HIDDEN CURLcode curl_global_init(long flags) { BELLJAR_CALL(curl_global_
 BELLJAR_HIDDEN CURL* curl_easy_init() { BELLJAR_CALL(curl_easy_init, static_cast<CURL*>(nullptr)); }
 BELLJAR_HIDDEN CURLcode curl_easy_setopt(CURL* handle, CURLoption which, ...) {
   va_list arguments;
-  va_start(arguments, which);
+  va_start(arguments, which);  // NOLINT(clang-diagnostic-varargs): libcurl itself does
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
   BELLJAR_CALL(curl_easy_setopt, CURLE_FAILED_INIT, handle, which, argument);
 }
 BELLJAR_HIDDEN CURLcode curl_easy_getinfo(CURL* handle, CURLINFO which, ...) {
   va_list arguments;
-  va_start(arguments, which);
+  va_start(arguments, which);  // NOLINT(clang-diagnostic-varargs): libcurl itself does
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
   BELLJAR_CALL(curl_easy_getinfo, CURLE_FAILED_INIT, handle, which, argument);
