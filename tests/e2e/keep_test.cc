@@ -85,6 +85,22 @@ TEST_F(Keep, WhatWasMadeIsFoundFromAnotherShellByIdAndName) {
   EXPECT_EQ(shell(id, "pwd").out, workspace_.path() + "\n");
 }
 
+// Where a session has no runtime directory (cron, su), records lie in the state directory: a hidden name below a hidden name.
+TEST_F(Keep, WithoutARuntimeDirectoryTheyAreKeptToo) {
+  const TempDir home;
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  const auto bare = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), {"env", "-u", "XDG_RUNTIME_DIR", "-u", "XDG_STATE_HOME", "HOME=" + home.path(), kBelljar});
+    return run(std::move(args), {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  };
+  const Outcome made = bare({"create", "--expires", "1h"});
+  ASSERT_EQ(made.exit_code, 0) << made;
+  const std::string id = made.out.substr(0, made.out.find('\n'));
+  EXPECT_EQ(bare({"exec", id, "--", "echo", "there"}).out, "there\n");
+  EXPECT_NE(bare({"exec", id, "-c", "ls ~/.local/state/belljar"}).exit_code, 0) << "and stay hidden";
+  EXPECT_EQ(bare({"kill", id}).exit_code, 0);
+}
+
 // filesystem.siblings: hidden for what stays, shown for a single run.
 TEST_F(Keep, OneDoesNotSeeWhatAnotherWorksIn) {
   // Of what lies below /tmp nobody sees anything as it is.
