@@ -42,7 +42,8 @@ Error not_beside_us(const std::string& what, std::string_view program) {
   const int number = errno;
   return Error(Code::kNotFound, format("{}: it is done by {}", what, belljar::quoted(beside_us(program))))
       .sys(number, "execve")
-      .next(format("build it: ./dev build release {}", program));
+      .next(format("install all of Belljar, whose programs lie beside each other; from its sources: ./dev build release {}",
+                   program));
 }
 
 }  // namespace belljar::cli

@@ -187,6 +187,35 @@ TEST_F(Hide, WhatIsWritableInAHiddenDirectoryShowsNothingElseOfIt) {
 }
 
 // As root: secrets that a user lets others read are still that user's.
+// In the home, which one overlay masks: default secrets lie in most directories that somebody may hide.
+TEST_F(Hide, WhatHidesADirectoryHidesTheHiddenNamesInItToo) {
+  const TempDir home;
+  for (const char* file : {".config/app/s", ".local/share/s", ".ssh/s", "a/s", "a/b/s"}) home.write(file, "SECRET\n");
+  home.make_dir("a/none");
+  if (is_root()) home.give_to(user_uid(), user_gid());
+  const auto look = [&](std::vector<std::string> hidden) {
+    std::vector<std::string> words;
+    for (const std::string& name : hidden) words.insert(words.end(), {"--hide", home / name});
+    words.insert(words.end(), {"-c", "cd ~; cat .config/app/s .local/share/s a/s a/b/s; ls .config .local a a/b; cat .ssh/s"});
+    return run_in(words, {.stdin_is = Input::kNull, .env = {{"HOME", home.path()}}});
+  };
+  const Outcome shown = look({});
+  const auto times = [](const std::string& text, std::string_view what) {
+    std::size_t count = 0;
+    for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++count;
+    return count;
+  };
+  EXPECT_EQ(times(shown.out, "SECRET"), 4U) << "all but the default secret: " << shown;
+  for (const std::vector<std::string>& hidden :
+       std::vector<std::vector<std::string>>{{".config", ".local", "a", "a/b"},
+                                             {"a/b", "a", ".local", ".config"},
+                                             {".config", ".local", "a", ".ssh/s", "a/none/x"}}) {
+    const Outcome held = look(hidden);
+    EXPECT_EQ(held.out, "") << held;
+    EXPECT_GE(times(held.err, "Permission denied"), 9U) << held;
+  }
+}
+
 TEST_F(Hide, RootHidesTheHomeOfTheWorkspacesOwnerToo) {
   BELLJAR_NEEDS(as_root());
   const TempDir home("/var/lib");  // what lies below /tmp is out of sight as it is
