@@ -10,6 +10,9 @@
 #include <cstdarg>
 #include <type_traits>
 
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wvarargs"  // the arguments before the dots are enumerations: so libcurl declares them
+#endif
 #undef curl_easy_setopt
 #undef curl_easy_getinfo
 
@@ -40,14 +43,14 @@ BELLJAR_HIDDEN CURLcode curl_global_init(long flags) { BELLJAR_CALL(curl_global_
 BELLJAR_HIDDEN CURL* curl_easy_init() { BELLJAR_CALL(curl_easy_init, static_cast<CURL*>(nullptr)); }
 BELLJAR_HIDDEN CURLcode curl_easy_setopt(CURL* handle, CURLoption which, ...) {
   va_list arguments;
-  va_start(arguments, which);  // NOLINT(clang-diagnostic-varargs): libcurl itself does
+  va_start(arguments, which);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
   BELLJAR_CALL(curl_easy_setopt, CURLE_FAILED_INIT, handle, which, argument);
 }
 BELLJAR_HIDDEN CURLcode curl_easy_getinfo(CURL* handle, CURLINFO which, ...) {
   va_list arguments;
-  va_start(arguments, which);  // NOLINT(clang-diagnostic-varargs): libcurl itself does
+  va_start(arguments, which);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
   BELLJAR_CALL(curl_easy_getinfo, CURLE_FAILED_INIT, handle, which, argument);
