@@ -31,7 +31,7 @@ Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes
   request.cwd = "/";
   request.timeout = patience;
   request.stdin_bytes = std::move(stdin_bytes);
-  request.cancel = cancel;
+  request.cancel = std::move(cancel);
   request.output_bytes = most;
   request.limits.kill_grace = 0ms;
   request.marked = false;
