@@ -40,7 +40,7 @@ std::string place_of(const std::vector<std::string>& variables, std::string_view
 Result<std::string> find_workspace(const std::string& given, const std::string& home) {
   const std::string& named = given.empty() ? "." : given;
   const auto refused = [&](Code code) { return Error(code, format("cannot use workspace {}", quoted(named))); };
-  const std::string real = real_path(named);
+  std::string real = real_path(named);
   if (real.empty())
     return refused(errno == ENOENT ? Code::kNotFound : Code::kPermissionDenied)
         .sys(errno, "realpath")

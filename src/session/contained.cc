@@ -474,7 +474,7 @@ std::vector<std::string> ContainedSandbox::roots() const {
 Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
   const std::string& host = embedded_.place.workspace;
   if (shown_at_ == host || !path.starts_with('/')) return path;
-  const std::string full = policy::is_within(path, shown_at_) ? path : policy::normal(path);
+  std::string full = policy::is_within(path, shown_at_) ? path : policy::normal(path);
   if (policy::is_within(full, shown_at_)) return host + full.substr(shown_at_.size());
   if (std::ranges::any_of(roots(), [&](const std::string& root) { return policy::is_within(full, root); })) return full;
   return Error(Code::kInvalidArgument, format("path escapes workspace: {}", escaped(path)))

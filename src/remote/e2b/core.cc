@@ -24,14 +24,14 @@ using namespace std::chrono_literals;
 }  // namespace
 
 Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes, std::chrono::milliseconds patience,
-                          CancelToken cancel, std::uint64_t most) {
+                          const CancelToken& cancel, std::uint64_t most) {
   const std::string what = format("cannot run {} inside", argv.at(0));
   RunRequest request;
   request.command = {.argv = std::move(argv), .cwd = {}, .env = {{"LC_ALL", "C"}}};
   request.cwd = "/";
   request.timeout = patience;
   request.stdin_bytes = std::move(stdin_bytes);
-  request.cancel = std::move(cancel);
+  request.cancel = cancel;
   request.output_bytes = most;
   request.limits.kill_grace = 0ms;
   request.marked = false;

@@ -31,7 +31,7 @@ class Core : public std::enable_shared_from_this<Core> {
   // A command of ours inside, in the workspace: coreutils and sh, which every template has. Errors: as of a command that cannot be
   // started; kUnavailable, it was cut off; kDeadlineExceeded, it took longer.
   Result<Helped> help(std::vector<std::string> argv, std::string stdin_bytes = {},
-                      std::chrono::milliseconds patience = std::chrono::seconds(60), CancelToken cancel = {},
+                      std::chrono::milliseconds patience = std::chrono::seconds(60), const CancelToken& cancel = {},
                       std::uint64_t most = 16U << 20);
   // Signals whatever carries a mark that begins with `mark`. False: that could not be done.
   bool kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience = std::chrono::seconds(10),

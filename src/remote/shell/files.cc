@@ -307,7 +307,7 @@ Result<void> ShellFiles::make_dir(const std::string& path, const MakeDirOptions&
   BELLJAR_CHECK(check_mode(options.mode));
   const std::string full = BELLJAR_TRY(below(core_->workspace(), path));
   const bool alone = options.parents == Parents::kMustExist;
-  const auto made = change(kMakeDir, {full, mode_word(options.mode), alone ? "exist" : "create"}, "make directory", path);
+  auto made = change(kMakeDir, {full, mode_word(options.mode), alone ? "exist" : "create"}, "make directory", path);
   if (!made && made.error().code() == Code::kAlreadyExists && !alone)  // a file has the name
     return Error(Code::kFailedPrecondition, made.error().what()).reason(made.error().reason());
   return made;
