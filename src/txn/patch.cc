@@ -49,7 +49,7 @@ std::string blob_id(std::string_view content) {
 
 // Git quotes names like C strings (quote.c): `"a/tab\there"`.
 std::string git_name(std::string_view prefix, std::string_view path) {
-  const std::string whole = std::string(prefix) + std::string(path);
+  std::string whole = std::string(prefix) + std::string(path);
   const auto plain = [](char c) {
     return static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\' && static_cast<unsigned char>(c) < 0x7f;
   };
