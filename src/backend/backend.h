@@ -47,6 +47,13 @@ struct SiblingPlaces {
   bool asked = false;                // somebody wrote it down: where nothing holds it, the start is refused
 };
 
+// A file that is shown inside, read-only, at each of these paths instead of what is there. A path that the host
+// lacks is left out, but for one below /dev.
+struct ShownFile {
+  std::vector<std::string> paths;
+  std::string contents;
+};
+
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
 struct Workplace {
   std::string workspace;
@@ -64,9 +71,8 @@ struct Workplace {
   std::optional<SiblingPlaces> siblings;  // set: they are to be hidden
   std::optional<KeptCaches> kept_caches;  // of the native backend; the others say in their reports that they keep none
   std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
-  // Shown inside, read-only, instead of what is there: path and contents. A path that the host lacks is left out, but for one below
-  // /dev. By the native backend; who needs them refuses the others.
-  std::vector<std::pair<std::string, std::string>> files;
+  // By the native backend and that of containers; the others refuse what needs them.
+  std::vector<ShownFile> files;
   // In the layer of filesystem.scratch that covers the directory, as if the command had written them: path and contents. By the
   // native backend; where there is no layer they are left out.
   std::vector<std::pair<std::string, std::string>> laid;

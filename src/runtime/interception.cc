@@ -51,10 +51,14 @@ class SecretPage {
 namespace {
 
 constexpr char kBundle[] = "/dev/belljar-ca.pem", kJavaStore[] = "/dev/belljar-ca.jks";
-// Programs that are told nothing read these; where they exist they are shown with one root more.
-constexpr const char* kSystemBundles[] = {"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt",
-                                          "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem",
-                                          "/etc/ssl/cert.pem"};
+// The first is named to programs by variables. Those that are told nothing read the others; where these exist they
+// are shown with one root more.
+constexpr const char* kBundles[] = {kBundle,
+                                    "/etc/ssl/certs/ca-certificates.crt",
+                                    "/etc/pki/tls/certs/ca-bundle.crt",
+                                    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+                                    "/etc/ssl/ca-bundle.pem",
+                                    "/etc/ssl/cert.pem"};
 
 Error bad_value(const policy::Credential& rule, Code code, std::string why,
                 std::string next = "set its variable or file, or take it out of network.credentials") {
@@ -178,10 +182,8 @@ Result<std::optional<Interception>> Interception::create(const Policy& policy, e
     BELLJAR_CHECK(made.hold(rule, caller_env, place.home));
   }
   made.interceptor_ = BELLJAR_TRY(make({.ca_file = policy.network.tls_ca_file.value_or("")}));
-  const std::string bundle = made.interceptor_->bundle();
-  for (const char* path : kSystemBundles) place.files.emplace_back(path, bundle);
-  place.files.emplace_back(kBundle, bundle);
-  place.files.emplace_back(kJavaStore, made.interceptor_->java_store());
+  place.files.push_back({{std::begin(kBundles), std::end(kBundles)}, made.interceptor_->bundle()});
+  place.files.push_back({{kJavaStore}, made.interceptor_->java_store()});
   made.clean(place.env);
   return std::optional<Interception>(std::move(made));
 }

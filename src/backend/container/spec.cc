@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -365,13 +364,13 @@ Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds
   return {};
 }
 
-Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec) {
-  std::map<std::string_view, std::string> written;
-  for (const auto& [target, content] : files) {
-    std::string& source = written[content];
-    if (source.empty()) source = BELLJAR_TRY(dir.write(format("file-{}", written.size()), content));
-    std::erase_if(spec.binds, [&](const Bind& bind) { return bind.target == target; });
-    spec.binds.push_back({source, target, true});
+Result<void> show_files(const std::vector<ShownFile>& files, const ShownDir& dir, Spec& spec) {
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const std::string source = BELLJAR_TRY(dir.write(format("file-{}", i + 1), files[i].contents));
+    for (const std::string& target : files[i].paths) {
+      std::erase_if(spec.binds, [&](const Bind& bind) { return bind.target == target; });
+      spec.binds.push_back({source, target, true});
+    }
   }
   std::ranges::stable_sort(spec.binds, {}, [](const Bind& bind) { return depth_of(bind.target); });
   return {};

@@ -105,7 +105,7 @@ std::string private_tmpfs(Bytes size);
 Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors);
 
 // Files that the container shows at these paths, read-only, whatever its image has there; kept in `dir`.
-Result<void> show_files(const std::vector<std::pair<std::string, std::string>>& files, const ShownDir& dir, Spec& spec);
+Result<void> show_files(const std::vector<ShownFile>& files, const ShownDir& dir, Spec& spec);
 
 // The variables of the command. Those that name places of the host (PATH, HOME ...) are the image's, unless the policy sets them or
 // passes them by name.

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -253,9 +254,9 @@ void name_inside_id(const Host& host, const Workplace& place, const launch::Plan
   const auto groups = host.read_small("/etc/group");
   if (!users || !groups) return;
   const std::string home = place.home.empty() ? "/" : place.home;
-  view.files.emplace_back("/etc/passwd",
-                          format("belljar:x:{}:{}:Belljar sandbox:{}:/bin/sh\n", plan.inside_uid, plan.inside_gid, home) + *users);
-  view.files.emplace_back("/etc/group", format("belljar:x:{}:\n", plan.inside_gid) + *groups);
+  view.files.push_back(
+      {{"/etc/passwd"}, format("belljar:x:{}:{}:Belljar sandbox:{}:/bin/sh\n", plan.inside_uid, plan.inside_gid, home) + *users});
+  view.files.push_back({{"/etc/group"}, format("belljar:x:{}:\n", plan.inside_gid) + *groups});
 }
 
 void choose_identity(const Host& host, const Policy& policy, const Workplace& place, launch::Plan& plan) {
@@ -355,9 +356,12 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   plan.keyring_required = is_required(policy, launch::kKeyringClause);
   plan_kept_caches(host_, policy, place, paths.view, prepared);
   if (prepared.own_network) plan_network(host_, policy.network, plan, paths.view);
-  for (const auto& [path, contents] : place.files) {
-    const auto real = path.starts_with("/dev/") ? path : host_.canonical(path);
-    if (real) paths.view.files.emplace_back(*real, contents);
+  for (const ShownFile& file : place.files) {
+    std::set<std::string> there;
+    for (const std::string& path : file.paths) {
+      if (const auto real = path.starts_with("/dev/") ? path : host_.canonical(path)) there.insert(*real);
+    }
+    if (!there.empty()) paths.view.files.push_back({{there.begin(), there.end()}, file.contents});
   }
   lay_files(host_, place, paths.view);
   const bool lends = plan.identity == launch::Identity::kRootMapped;

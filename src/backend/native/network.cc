@@ -75,7 +75,7 @@ void plan_network(const Host& host, const Network& network, launch::Plan& plan, 
     plan.redirect = kernel::redirect_tcp(policy::kInnerAddress, policy::kProxyPort);
   }
   const auto file = host.canonical("/etc/resolv.conf");
-  if (file && host.facts(*file).kind == PathKind::kFile) view.files.emplace_back(*file, names ? kOurResolver : kNoResolver);
+  if (file && host.facts(*file).kind == PathKind::kFile) view.files.push_back({{*file}, names ? kOurResolver : kNoResolver});
 }
 
 }  // namespace belljar::backend

@@ -87,7 +87,7 @@ struct View {
   std::string not_kept;  // why there is none although the policy asks for one
   std::optional<LayeredWorkspace> layered;
   std::vector<std::string> devices;
-  std::vector<std::pair<std::string, std::string>> files;  // target -> contents
+  std::vector<ShownFile> files;
   bool minimal_dev = true;
   bool fresh_proc = true;
   bool proc_optional = false;

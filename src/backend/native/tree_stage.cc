@@ -70,10 +70,11 @@ void cover_stage(TreeDraft& draft) {
 
 void make_files(TreeDraft& draft) {
   int number = 0;
-  for (const auto& [target, contents] : draft.view.files) {
+  for (const auto& [targets, contents] : draft.view.files) {
     const std::string path = format("{}/file{}", kStage, number++);
     draft.add_stage({.kind = MountOpKind::kWriteFile, .mode = 0644, .target = path, .data = contents});
-    draft.place(target, draft.capture_own(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet), false, launch::kIfExists);
+    for (const std::string& target : targets)
+      draft.place(target, draft.capture_own(path, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC | kQuiet), false, launch::kIfExists);
   }
 }
 

@@ -355,7 +355,7 @@ TEST(ContainerSpec, FilesAreShownWhateverTheImageHas) {
   ASSERT_TRUE(dir);
   Spec spec;
   spec.binds = {{"/x", "/etc/b", true}};
-  ASSERT_TRUE(show_files({{"/etc/a", "one"}, {"/etc/b", "one"}, {"/dev/c", "two"}}, *dir, spec));
+  ASSERT_TRUE(show_files({{{"/etc/a", "/etc/b"}, "one"}, {{"/dev/c"}, "two"}}, *dir, spec));
   ASSERT_EQ(spec.binds.size(), 3U);
   EXPECT_EQ(spec.binds[0].source, spec.binds[1].source) << "the same content is there once";
   EXPECT_NE(spec.binds[0].source, spec.binds[2].source);
