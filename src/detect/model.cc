@@ -1,9 +1,8 @@
 #include "detect/model.h"
 
-#include <algorithm>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <string>
 #include <string_view>
 
 #include "detect/signs.h"
@@ -16,6 +15,13 @@ constexpr std::string_view kWeightRows =
 #include "detect/weights.inc"
     ;
 
+template <typename Number>
+Number number_of(std::string_view text) noexcept {
+  Number number{};
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 }  // namespace
 
 Weights::Weights() {
@@ -25,7 +31,7 @@ Weights::Weights() {
       const std::string_view kind = cut(row, ' ');
       const std::size_t blank = row.rfind(' ');
       if (kind.empty() || blank == std::string_view::npos || (kind == "stem") != stems) continue;
-      read_row(kind, row.substr(0, blank), std::strtof(std::string(row.substr(blank + 1)).c_str(), nullptr));
+      read_row(kind, row.substr(0, blank), number_of<float>(row.substr(blank + 1)));
     }
   }
 }
@@ -38,8 +44,8 @@ void Weights::read_row(std::string_view kind, std::string_view name, float weigh
   else if (kind == "order") orders_[role_named(first) % 64] = weight;
   else if (kind == "not") negated_[role_named(first) % 64] = weight;
   else if (kind == "pair") pairs_[role_named(first) % 64 * 64 + role_named(name) % 64] = weight;
-  else if (kind == "mark") marks_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
-  else if (kind == "talk") talk_[std::strtoul(std::string(first).c_str(), nullptr, 10) % 16] = weight;
+  else if (kind == "mark") marks_[number_of<unsigned>(first) % 16] = weight;
+  else if (kind == "talk") talk_[number_of<unsigned>(first) % 16] = weight;
   else if (kind == "sign") slot_for({FeatureKind::kSign, hash_of(first)}).weight.own = weight;
   else if (kind == "stem") slot_for({FeatureKind::kStem, hash_of(first)}).weight.own = weight;
   else if (kind == "word") word_slot(first).weight.own += weight;

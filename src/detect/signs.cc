@@ -1,9 +1,11 @@
 #include "detect/signs.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 namespace belljar::detect {
 namespace {
@@ -18,6 +20,14 @@ constexpr std::string_view kRoleNames[] = {
     "now",     "when",    "invoke", "without", "to",     "handed", "led",      "memory",  "spare"};
 static_assert(std::size(kRoleNames) == 64);
 
+// Thousands of rows of words and weights name a role, and each start of a detector reads them all.
+constexpr auto kRolesByName = [] {
+  std::array<std::pair<std::string_view, unsigned>, std::size(kRoleNames)> sorted;
+  for (unsigned bit = 0; bit < sorted.size(); ++bit) sorted[bit] = {kRoleNames[bit], bit};
+  std::ranges::sort(sorted);
+  return sorted;
+}();
+
 }  // namespace
 
 std::string_view name_of_role(unsigned bit) noexcept { return kRoleNames[bit % 64]; }
@@ -30,7 +40,8 @@ std::string_view cut(std::string_view& text, char end) noexcept {
 }
 
 unsigned role_named(std::string_view name) noexcept {
-  return static_cast<unsigned>(std::ranges::find(kRoleNames, name) - std::begin(kRoleNames));
+  const auto* const found = std::ranges::lower_bound(kRolesByName, name, {}, &std::pair<std::string_view, unsigned>::first);
+  return found != kRolesByName.end() && found->first == name ? found->second : 64;
 }
 
 }  // namespace belljar::detect
