@@ -12,6 +12,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -136,70 +137,71 @@ std::shared_ptr<Sandbox> started(const test::TempDir& workspace, const SandboxFa
   return sandbox;
 }
 
-TEST(ShellInTime, EveryCallEndsWhenItsCallerSaysSo) {
+// A service, the sandboxes of it, and how it stops answering.
+struct Service {
+  std::shared_ptr<const void> held;  // ends with it
+  SandboxFactory factory;
+  Stalling stalling;
+};
+
+Service local_shell() {
+  const auto cloud = std::make_shared<test::LocalCloud>();
+  const auto stalls = std::make_shared<std::atomic<bool>>(false);
+  cloud->fault = [stalls](const std::string&) { return *stalls ? test::Fault::kStalled : test::Fault::kNone; };
+  const auto factory = [cloud](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
+    auto made = BELLJAR_TRY(remote::shell::ShellSandbox::make(
+        cloud, config,
+        {.type = "ShellOptions", .sandbox_id = {}, .lifetime = {}, .on_stop = CloudOnStop::kKill, .request_timeout = kLongest}));
+    return std::shared_ptr<Sandbox>(std::move(made));
+  };
+  return {cloud, factory, {[stalls](bool on) { *stalls = on; }, [cloud] { return static_cast<std::size_t>(cloud->calls()); }}};
+}
+
+// A program that plays one: `silent` keeps it from answering.
+template <class Fake, class Options>
+Service played(SandboxFactory (*backend)(Options), void (Fake::*misbehave)(const std::string&) const, const char* silent) {
+  const auto fake = std::make_shared<Fake>();
+  Options options = fake->options();
+  if constexpr (requires { options.policy_id; }) options.policy_id = "closed";
+  options.request_timeout = kLongest;
+  const auto stall = [=](bool on) { (*fake.*misbehave)(on ? silent : ""); };
+  return {fake, backend(std::move(options)), {stall, [fake] { return fake->log().size(); }}};
+}
+
+Service e2b() { return played(e2b_backend, &test::FakeE2b::misbehave, "envd=silent\nstream=silent\ncontrol=silent"); }
+Service aliyun() {
+  return played(aliyun_backend, &test::FakeAliyun::set, "callTool=silent\nGetSessionDetail=silent\nDeleteSessionAsync=silent");
+}
+Service volcengine() { return played(volcengine_backend, &test::FakeVolcengine::misbehave, "aio=stall\ncontrol=stall"); }
+
+struct Cloud {
+  const char* name;
+  Service (*serve)();
+  bool is_program;  // it needs python3, and stop() asks it
+};
+
+class CloudInTime : public testing::TestWithParam<Cloud> {};
+
+TEST_P(CloudInTime, EveryCallEndsWhenItsCallerSaysSo) {
+  const Cloud& cloud = GetParam();
+  BELLJAR_NEEDS(cloud.is_program ? program("python3") : "");
   const test::TempDir workspace;
   const test::Leftovers left;
   {
-    const auto cloud = std::make_shared<test::LocalCloud>();
-    std::atomic<bool> stalls{false};
-    cloud->fault = [&](const std::string&) { return stalls.load() ? test::Fault::kStalled : test::Fault::kNone; };
-    const auto sandbox = started(workspace, [&](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
-      auto made = BELLJAR_TRY(remote::shell::ShellSandbox::make(
-          cloud, config,
-          {.type = "ShellOptions", .sandbox_id = {}, .lifetime = {}, .on_stop = CloudOnStop::kKill, .request_timeout = kLongest}));
-      return std::shared_ptr<Sandbox>(std::move(made));
-    });
-    check_stalled(*sandbox, {[&](bool on) { stalls = on; }, [&] { return static_cast<std::size_t>(cloud->calls()); }}, false);
-    EXPECT_TRUE(sandbox->stop());
+    const Service service = cloud.serve();
+    const auto sandbox = started(workspace, service.factory);
+    check_stalled(*sandbox, service.stalling, cloud.is_program);
+    if (!cloud.is_program) {
+      EXPECT_TRUE(sandbox->stop());
+    }
   }
   EXPECT_EQ(left.report(), "");
 }
 
-TEST(E2bInTime, EveryCallEndsWhenItsCallerSaysSo) {
-  BELLJAR_NEEDS(program("python3"));
-  const test::TempDir workspace;
-  const test::Leftovers left;
-  {
-    const test::FakeE2b fake;
-    E2bOptions options = fake.options();
-    options.request_timeout = kLongest;
-    const auto sandbox = started(workspace, e2b_backend(options));
-    const auto stall = [&](bool on) { fake.misbehave(on ? "envd=silent\nstream=silent\ncontrol=silent" : ""); };
-    check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
-  }
-  EXPECT_EQ(left.report(), "");
-}
-
-TEST(AliyunInTime, EveryCallEndsWhenItsCallerSaysSo) {
-  BELLJAR_NEEDS(program("python3"));
-  const test::TempDir workspace;
-  const test::Leftovers left;
-  {
-    const test::FakeAliyun fake;
-    AliyunOptions options = fake.options();
-    options.policy_id = "closed";
-    options.request_timeout = kLongest;
-    const auto sandbox = started(workspace, aliyun_backend(options));
-    const auto stall = [&](bool on) { fake.set(on ? "callTool=silent\nGetSessionDetail=silent\nDeleteSessionAsync=silent" : ""); };
-    check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
-  }
-  EXPECT_EQ(left.report(), "");
-}
-
-TEST(VolcengineInTime, EveryCallEndsWhenItsCallerSaysSo) {
-  BELLJAR_NEEDS(program("python3"));
-  const test::TempDir workspace;
-  const test::Leftovers left;
-  {
-    const test::FakeVolcengine fake;
-    VolcengineOptions options = fake.options();
-    options.request_timeout = kLongest;
-    const auto sandbox = started(workspace, volcengine_backend(options));
-    const auto stall = [&](bool on) { fake.misbehave(on ? "aio=stall\ncontrol=stall" : ""); };
-    check_stalled(*sandbox, {stall, [&] { return fake.log().size(); }}, true);
-  }
-  EXPECT_EQ(left.report(), "");
-}
+INSTANTIATE_TEST_SUITE_P(Clouds, CloudInTime,
+                         testing::Values(Cloud{"shell", local_shell, false}, Cloud{"e2b", e2b, true}, Cloud{"aliyun", aliyun, true},
+                                         Cloud{"volcengine", volcengine, true}),
+                         [](const auto& each) { return std::string(each.param.name); });
 
 // --- another call that holds the sandbox
 
