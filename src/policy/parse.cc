@@ -77,10 +77,13 @@ class Reader {
     };
     const auto clean = find(kClean);
     const bool stays = clean != root.members.end() && clean->value.kind == Node::Kind::kBool && !clean->value.flag;
-    if (stays && !given(find_key("filesystem.temp_dir")))
+    const bool shared = std::ranges::any_of(layer_.settings, [](const Setting& setting) {
+      return setting.key == find_key("filesystem.tmp") && setting.value == Value(std::string("shared"));
+    });
+    if (stays && !shared && !given(find_key("filesystem.temp_dir")))
       return Error(not_offered({kClean, "", Alias::How::kRefused, "the private temporary directories always end with the sandbox"},
                                *clean))
-          .next("take the key out, or name temp_dir");
+          .next("take the key out, or name an existing directory of the host's, which keeps them: temp_dir = \"/DIRECTORY\"");
     const auto restore = find(kRestore);
     if (restore == root.members.end() || find(kVolume) != root.members.end()) return {};
     return error_at(source_, restore->at, format("key {} restores nothing", quoted(kRestore)))

@@ -269,7 +269,7 @@ constexpr Key kKeys[] = {
 using How = Alias::How;
 constexpr std::string_view kNoSecrets = "a name says nothing outside of its cluster: `run --registry-user NAME --registry-password-file FILE`, ContainerOptions::login (belljar/container.h), or pull the image with the engine's own client before";
 constexpr std::string_view kNoClouds = "an account is no rule of a policy: keys stand in the environment, a region there or in a flag; `run --backend NAME --help`";
-constexpr std::string_view kNoAlerts = "alerts are raised by a program that embeds the library: EventOptions::alerts (belljar/events.h), and Webhook (belljar/webhook.h) for a URL";
+constexpr std::string_view kNoAlerts = "what may be used at most is limits.cpus, limits.memory and limits.disk; alerts are raised by a program that embeds the library: EventOptions::alerts (belljar/events.h), and Webhook (belljar/webhook.h) for a URL";
 constexpr std::string_view kMitm = "TLS is looked into where a rule needs it: network.allowed_requests, network.credentials, network.methods";
 constexpr std::string_view kReads = "write filesystem.readonly_paths for what may be read alone, and filesystem.blocked_paths for what may not be read";
 constexpr Alias kAliases[] = {
@@ -329,6 +329,8 @@ const Key* find_key(std::string_view name) noexcept {
 
 const Alias* find_alias(std::string_view name) noexcept {
   const auto* found = std::ranges::find(kAliases, name, &Alias::name);
+  // No policy has an alert, whatever it is called.
+  if (found == std::end(kAliases) && name.starts_with("alert_")) found = std::ranges::find(kAliases, kNoAlerts, &Alias::why);
   return found == std::end(kAliases) ? nullptr : found;
 }
 

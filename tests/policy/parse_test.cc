@@ -351,6 +351,21 @@ TEST(Parse, WhatAlwaysEndsMayBeSaidTwiceAndNotOtherwise) {
   EXPECT_EQ(what("auto_clean_temp = false\n"), "p.toml:1:1: key `auto_clean_temp` is known and not offered");
   EXPECT_EQ(settings("auto_clean_temp = false\ntemp_dir = \"/t\"\n"),
             "filesystem.clean_temp_dir = false\nfilesystem.temp_dir = \"/t\"\n");
+  EXPECT_EQ(settings("auto_clean_temp = false\nfilesystem.tmp = \"shared\"\n"),
+            "filesystem.clean_temp_dir = false\nfilesystem.tmp = \"shared\"\n");
+  EXPECT_EQ(what("auto_clean_temp = false\nfilesystem.tmp = \"private\"\n"),
+            "p.toml:1:1: key `auto_clean_temp` is known and not offered");
+}
+
+TEST(Parse, AnAlertOfAnyNameIsPointedToWhatThereIs) {
+  for (const char* name : {"alert_cpu_threshold", "alert_cpu", "alert_email", "alert_network_threshold"}) {
+    const std::string said = refusal(std::string(name) + " = 80\n");
+    EXPECT_NE(said.find(std::string("key `") + name + "` is known and not offered"), std::string::npos) << said;
+    EXPECT_NE(said.find("limits.cpus, limits.memory and limits.disk"), std::string::npos) << said;
+    EXPECT_NE(said.find("EventOptions::alerts"), std::string::npos) << said;
+  }
+  EXPECT_EQ(settings("limits.cpus = 2\n"), "limits.cpus = 2.0\n") << "the twin";
+  EXPECT_NE(refusal("alertness = 1\n").find("unknown key `alertness`"), std::string::npos);
 }
 
 TEST(Parse, SizesInMegabytesOnlyUnderTheirOldNames) {
