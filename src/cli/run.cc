@@ -158,7 +158,7 @@ void tell_refusals(const ExecResult& result, bool verbose, const std::string& hi
   tell_dropped(result, hint);
   // A limit is the result's reason, and was told above.
   if (acts == 0 || result.exit_code == 0) return;
-  print_note(format("{} refused; {}", counted(acts), hint.empty() ? "--verbose tells which" : hint));
+  print_note(format("{} refused{}; {}", counted(acts), name_refused(result), hint.empty() ? "--verbose tells which" : hint));
 }
 
 // What was refused is kept for `belljar explain`; returns how to ask for it. That it could not be kept is no fault of the run.
@@ -232,17 +232,6 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
-// What a run that failed may have failed of, and nothing told.
-void tell_of_words(const ExecResult& result, const std::vector<std::string>& words, const LoadedPolicy& loaded,
-                   const std::string& cwd) {
-  const Filesystem& complete = loaded.effective.complete;
-  const policy::MergeContext& context = loaded.context;
-  tell_private_tmp(result, words, complete, context.workspace);
-  tell_hidden(result, words, complete, context, cwd.empty() ? context.workspace : cwd);
-  tell_no_network(result, words, loaded.effective.policy);
-  tell_read_only(result, loaded.effective.policy, complete, context.workspace);
-}
-
 Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& audit, std::vector<TriedBackend>& tried,
                             std::string& hint) {
   Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.flags.login,
@@ -269,7 +258,7 @@ Result<runtime::Ran> run_it(const GivenRun& given, UniqueFd& report, RunAudit& a
   auto ran = run_first(given, choice, loaded, command, place, caller_env, audit);
   const IgnoredInterrupt ended;
   tried = choice.tried();
-  if (ran) tell_of_words(ran->result, words_of(given), loaded, cwd);
+  if (ran && ran->result.exit_code != 0) tell_why(ran->result, words_of(given), loaded, cwd, given.verbose);
   if (ran) hint = keep_refusals(ran->result, given.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);
@@ -291,7 +280,6 @@ int run_command(const GivenRun& given) {
   } else {
     ran->result.tried = std::move(tried);
     tell_people(*ran, given.verbose);
-    tell_unreachable(ran->result, given.verbose);
     tell_refusals(ran->result, given.verbose, hint);
   }
   const ExecResult& result = ran ? ran->result : failed;

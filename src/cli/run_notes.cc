@@ -20,6 +20,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "cli/errors.h"
+#include "cli/load.h"
 #include "policy/host.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
@@ -148,11 +149,6 @@ bool has_clause(const EnforcementReport& report, std::string_view clause) {
   return std::ranges::find(report, clause, &EnforcementClause::clause) != report.end();
 }
 
-void tell_proxy_variable(const EnforcementReport& report) {
-  if (!has_clause(report, "network.domains") || has_clause(report, "network.upstream_proxy")) return;
-  if (const std::string note = note_of_proxy_variable(); !note.empty()) print_note(note);
-}
-
 }  // namespace
 
 std::string note_of_proxy_variable() {
@@ -166,12 +162,21 @@ std::string note_of_proxy_variable() {
   return {};
 }
 
+namespace {
+
+void tell_proxy_variable(const EnforcementReport& report) {
+  if (!has_clause(report, "network.domains") || has_clause(report, "network.upstream_proxy")) return;
+  if (const std::string note = note_of_proxy_variable(); !note.empty()) print_note(note);
+}
+
+// Words (program and arguments, or shell text) that name something of the host's /tmp or /var/tmp, in whose place the sandbox has
+// directories of its own.
 void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
                       const std::string& workspace) {
   const bool private_tmp = std::ranges::any_of(result.enforcement, [](const EnforcementClause& clause) {
     return clause.clause == "filesystem.tmp" && clause.asked.starts_with("private");
   });
-  if (result.exit_code == 0 || !private_tmp) return;
+  if (!private_tmp) return;
   std::set<std::string> told;
   for (const std::string& word : words) {
     for (const std::string& path : temporary_paths(word)) {
@@ -182,9 +187,10 @@ void tell_private_tmp(const ExecResult& result, const std::vector<std::string>& 
   }
 }
 
+// And those that name something that the policy hides and the host has, where no violation tells of it (of what no mask holds, of
+// other backends).
 void tell_hidden(const ExecResult& result, const std::vector<std::string>& words, const Filesystem& complete,
                  const policy::MergeContext& context, const std::string& cwd) {
-  if (result.exit_code == 0) return;
   std::set<std::string> told;
   for (const FsEntry& rule : complete.entries) {
     if (rule.glob || rule.access != Access::kNone || rule.path == "/") continue;
@@ -206,8 +212,9 @@ void tell_hidden(const ExecResult& result, const std::vector<std::string>& words
   }
 }
 
-void tell_no_network(const ExecResult& result, const std::vector<std::string>& words, const Policy& policy) {
-  if (result.exit_code == 0 || policy.network.mode != NetMode::kNone) return;
+// A name that is looked up is told to nobody.
+void tell_no_network(const std::vector<std::string>& words, const Policy& policy) {
+  if (policy.network.mode != NetMode::kNone) return;
   std::set<std::string> told;
   for (const std::string& word : words) {
     for (const std::string& host : hosts_in(word)) {
@@ -218,9 +225,10 @@ void tell_no_network(const ExecResult& result, const std::vector<std::string>& w
   }
 }
 
+// Where mounts alone refuse, nobody is told.
 void tell_read_only(const ExecResult& result, const Policy& policy, const Filesystem& complete, const std::string& workspace) {
   const FsEntry* rule = find_rule(complete, workspace);
-  if (result.exit_code == 0 || !result.message.empty()) return;  // it never began, or was ended
+  if (!result.message.empty()) return;  // it never began, or was ended
   if (policy.mode != Mode::kReadOnly || (rule != nullptr && rule->access == Access::kWrite)) return;
   const bool told = std::ranges::any_of(result.violations, [](const Violation& one) { return one.errnum == EROFS; });
   if (!told)
@@ -229,7 +237,6 @@ void tell_read_only(const ExecResult& result, const Policy& policy, const Filesy
 }
 
 void tell_unreachable(const ExecResult& result, bool told_all) {
-  if (result.exit_code == 0) return;
   std::set<std::string> told;
   for (const EgressRecord& record : result.egress) {
     const std::string_view why = why_unreachable(record.reason);
@@ -238,6 +245,36 @@ void tell_unreachable(const ExecResult& result, bool told_all) {
     print_note(format("{} is allowed and was not reached: {}", quoted(place), why));
   }
   if (!told.empty() && !told_all) tell_proxy_variable(result.enforcement);
+}
+
+}  // namespace
+
+void tell_why(const ExecResult& result, const std::vector<std::string>& words, const LoadedPolicy& loaded, const std::string& cwd,
+              bool told_all) {
+  const Filesystem& complete = loaded.effective.complete;
+  const Policy& policy = loaded.effective.policy;
+  const std::string& workspace = loaded.context.workspace;
+  tell_private_tmp(result, words, complete, workspace);
+  tell_hidden(result, words, complete, loaded.context, cwd.empty() ? workspace : cwd);
+  tell_no_network(words, policy);
+  tell_read_only(result, policy, complete, workspace);
+  tell_unreachable(result, told_all);
+}
+
+std::string name_refused(const ExecResult& result) {
+  constexpr std::size_t kLongest = 200;
+  const Violation* named = nullptr;
+  bool alike = result.violations_dropped == 0;
+  for (const Violation& each : result.violations) {
+    if (each.operation == "limit" || policy::is_intended(each)) continue;
+    // Who makes a call of another ABI is killed: what came before it did not end the run.
+    if (each.operation == "system-call" && each.errnum == 0)
+      return format(" ({} {}, which kills)", each.operation, quoted(each.target));
+    if (named == nullptr) named = &each;
+    alike = alike && each.operation == named->operation && each.target == named->target;
+  }
+  if (named == nullptr || !alike || named->target.empty() || named->target.size() > kLongest) return "";
+  return format(" ({} {})", named->operation, quoted(named->target));
 }
 
 void tell_enforcement(const EnforcementReport& report) {

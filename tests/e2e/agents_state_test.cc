@@ -177,7 +177,7 @@ TEST_F(AgentsState, WhatItsProfileRefusesOnPurposeIsNotBlamedForAFailure) {
   EXPECT_EQ(told.out.find("1. "), std::string::npos) << told;
   // The twin: what somebody may want to permit is told, and that alone is counted.
   const Outcome both = under("agent-claude", {"-c", "mkdir -p ~/.claude/projects/-ws/memory; echo x > /etc/belljar-test; exit 3"});
-  EXPECT_NE(both.err.find("1 act was refused; belljar explain last"), std::string::npos) << both;
+  EXPECT_NE(both.err.find("1 act was refused (create `/etc/belljar-test`); belljar explain last"), std::string::npos) << both;
 }
 
 // Claude Code's ~/.claude.json names MCP servers, and is replaced by rename.
