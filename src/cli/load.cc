@@ -299,9 +299,11 @@ std::string name_of_workspace(const std::vector<std::string>& given, const std::
   return real_path(name) == real ? name : real;
 }
 
-Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
-  const std::string home = place_variable("HOME");
-  policy::MergeContext context = make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home);
+namespace {
+
+constexpr const char* kNowhere = "/nonexistent/workspace";
+
+Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context) {
   std::vector<Layer> layers;
   const auto take = [&layers](std::optional<Layer> layer) {
     if (layer) layers.push_back(*std::move(layer));
@@ -310,7 +312,7 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   take(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
   if (!context.config_dir.empty())
     take(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
-  take(BELLJAR_TRY(project_layer(context.workspace)));
+  if (context.workspace != kNowhere) take(BELLJAR_TRY(project_layer(context.workspace)));
   if (is_file_name(flags.policy)) take(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
   Layer flag_layer = BELLJAR_TRY(flags_layer(flags));
   if (policy::value_of<Mode>(flags.policy)) {
@@ -338,6 +340,17 @@ Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   }
   BELLJAR_CHECK(keep_own_files(obeyed, loaded));
   return loaded;
+}
+
+}  // namespace
+
+Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
+  const std::string home = place_variable("HOME");
+  return load(flags, make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home));
+}
+
+Result<LoadedPolicy> load_without_workspace(const PolicyFlags& flags) {
+  return load(flags, make_context(kNowhere, place_variable("HOME")));
 }
 
 Result<std::string> absolute_cwd(const std::string& given, const policy::MergeContext& context) {

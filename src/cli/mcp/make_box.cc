@@ -148,6 +148,10 @@ struct Plan {
   bool confined = false;
 };
 
+bool is_confined(const Policy& policy) noexcept {
+  return policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox;
+}
+
 Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
   Plan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
@@ -160,7 +164,7 @@ Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
   plan.config.fallback = plan.config.policy.fallback;
   // Several clients, whose sandboxes last: elsewhere one user looks at one of them.
   if (!flags.http.address.empty()) plan.config.siblings = Siblings::kHidden;
-  plan.confined = plan.config.policy.mode != Mode::kDangerFullAccess && plan.config.policy.mode != Mode::kExternalSandbox;
+  plan.confined = is_confined(plan.config.policy);
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(plan.config.policy.commands, {});
   plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.origins, plan.config.workspace));
@@ -274,6 +278,15 @@ Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, c
     made.sandbox = with_audit(made.sandbox, std::move(trail), made.secrets);
   }
   return made;
+}
+
+Result<void> check_flags(const McpFlags& flags) {
+  const LoadedPolicy loaded = BELLJAR_TRY(load_without_workspace(flags.policy));
+  const Policy& policy = loaded.effective.policy;
+  guard::RuleSet rules = BELLJAR_TRY(load_rules(flags, policy.commands, loaded.effective.origins, loaded.context.workspace));
+  guard::PermissionSettings settings = BELLJAR_TRY(permission_of(flags, policy.permission, rules, is_confined(policy)));
+  BELLJAR_TRY(mcp::make_judge(std::move(settings), std::move(rules)));
+  return {};
 }
 
 Result<guard::PermissionMode> permission_mode_of(std::string_view option, const std::string& word) {

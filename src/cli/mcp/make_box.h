@@ -42,6 +42,9 @@ bool has_transaction(const McpFlags& flags) noexcept;
 // load_policy; kInvalidArgument.
 Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, const CancelToken& cancel = {});
 
+// Before a workspace is known: what each make_box() would refuse whatever it is. Errors: the same.
+Result<void> check_flags(const McpFlags& flags);
+
 // The words of --permission (`option`: as it is called) and --texts. Errors: kInvalidArgument.
 Result<guard::PermissionMode> permission_mode_of(std::string_view option, const std::string& word);
 Result<ToolTexts> texts_of(const std::string& word);

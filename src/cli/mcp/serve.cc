@@ -81,8 +81,8 @@ int serve(const McpFlags& flags) {
   if (!flags.permission.empty()) {
     if (const auto mode = permission_mode_of("--permission", flags.permission); !mode) return print_error(mode.error());
   }
-  // What is wrong with the command line is told now; what is wrong with a workspace that the client names, by the call that needs
-  // it.
+  // What is wrong with the command line and the files it names is told now; what is wrong with a workspace that the client names,
+  // by the call that needs it.
   if (const auto layer = flags_layer(flags.policy); !layer) return print_error(layer.error());
   auto defence = defence_of(flags.defence, *texts);
   if (!defence) return print_error(defence.error());
@@ -97,6 +97,8 @@ int serve(const McpFlags& flags) {
   const bool has_workspace = http || !flags.policy.workspace.empty();
   if (has_workspace) {
     if (const auto tried = make_box(flags, {}); !tried) return print_error(tried.error());
+  } else if (const auto fine = check_flags(flags); !fine) {
+    return print_error(fine.error());
   }
   settle_signals();
   mcp::SessionOptions options{
