@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/environment.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/guardian.h"
@@ -20,13 +19,14 @@
 namespace belljar::cli {
 namespace {
 
+constexpr const char* kGuardianKey = "BELLJAR_GUARDIAN_KEY";
+
 Error cannot_be(std::string_view option, std::string_view word, std::string_view words) {
   return Error(Code::kInvalidArgument, format("{} cannot be {}", option, belljar::quoted(word))).next(format("one of {}", words));
 }
 
-// From a file, or from a variable that nothing started later finds.
-Result<std::string> key_of(const GuardianFlags& flags) {
-  std::string key = own_variable(kGuardianKey);
+// From a file, or from the variable.
+Result<std::string> key_of(const GuardianFlags& flags, std::string key) {
   if (!flags.key_file.empty()) key = BELLJAR_TRY(read_text_file(flags.key_file, "the guardian's key"));
   while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
   return key;
@@ -60,6 +60,7 @@ Result<std::optional<GuardianOptions>> guardian_of(const GuardianFlags& flags) {
     if (flags.url.empty() && !value.empty())
       return Error(Code::kInvalidArgument, format("{} needs --guardian-url", name)).next("add --guardian-url URL");
   }
+  std::string variable = take_variable(kGuardianKey);
   if (flags.url.empty()) return std::optional<GuardianOptions>();
   GuardianOptions options{.url = flags.url, .model = flags.model};
   if (flags.wire == "anthropic") options.wire = GuardianWire::kAnthropic;
@@ -67,7 +68,7 @@ Result<std::optional<GuardianOptions>> guardian_of(const GuardianFlags& flags) {
   if (flags.failure == "ask") options.on_failure = Advice::kAsk;
   else if (!flags.failure.empty() && flags.failure != "block") return cannot_be("--guardian-failure", flags.failure, "block, ask");
   options.timeout = BELLJAR_TRY(time_of("--guardian-timeout", flags.timeout.empty() ? "10s" : flags.timeout));
-  options.key = BELLJAR_TRY(key_of(flags));
+  options.key = BELLJAR_TRY(key_of(flags, std::move(variable)));
   return std::optional<GuardianOptions>(std::move(options));
 }
 

@@ -12,9 +12,6 @@
 
 namespace belljar::cli {
 
-// The variable with its key.
-inline constexpr const char* kGuardianKey = "BELLJAR_GUARDIAN_KEY";
-
 struct GuardianFlags {
   std::string url, model, key_file;
   std::string wire, failure, timeout;  // empty: openai, block, 10s
@@ -22,8 +19,8 @@ struct GuardianFlags {
 
 void add_guardian_options(const OptionParser& command, GuardianFlags& flags);
 
-// None without --guardian-url. The key's variable stays: take it out when nobody else needs it. Errors: kInvalidArgument, naming
-// the option; kNotFound, the file.
+// None without --guardian-url. Takes the key's variable out either way: nothing started later is to find it. Errors:
+// kInvalidArgument, naming the option; kNotFound, the file.
 Result<std::optional<GuardianOptions>> guardian_of(const GuardianFlags& flags);
 
 // The word of an option that is a time, not negative.

@@ -211,7 +211,6 @@ Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
   parts.model = BELLJAR_TRY(make_model(flags));
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
   if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
-  (void)take_variable(kGuardianKey);
   parts.gate = BELLJAR_TRY(make_gate(flags));
   McpFlags box = flags.box;
   box.defence.guardian = flags.guardian;

@@ -82,7 +82,6 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
     std::shared_ptr<Guardian> asked = BELLJAR_TRY(http_guardian(*std::move(guardian)));
     options.guardian = [asked = std::move(asked)](const GuardianQuestion& question) { return guarded(*asked, question); };
   }
-  (void)take_variable(kGuardianKey);
   return options;
 }
 
