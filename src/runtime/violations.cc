@@ -74,6 +74,7 @@ void add_limit_violations(ExecResult& result, const Policy& policy, const Origin
     violation.origin = origin_of(origins, name);
     violation.errnum = errno_of(limit);
     violation.allowed = "up to " + policy::to_toml(*value);
+    std::erase(violation.allowed, '"');  // of a size or a time: whoever shows it quotes it
     result.violations.push_back(std::move(violation));
   }
   // Last: the proxy has said already whom it refused.

@@ -314,8 +314,8 @@ TEST_F(Lifecycle, ALimitThatWasReachedIsAViolationOfItsRule) {
       all += each.operation + " " + each.target + " " + each.rule + " " + to_string(each.origin) + " " + each.allowed + "\n";
     return all;
   };
-  EXPECT_EQ(told("sleep 200", {}), "limit timeout limits.timeout project /p/policy.toml:3 up to \"300ms\"\n");
-  EXPECT_EQ(told("sleep 200", {.timeout = 10s}), "limit timeout limits.max_timeout built-in up to \"400ms\"\n") << "its cap";
+  EXPECT_EQ(told("sleep 200", {}), "limit timeout limits.timeout project /p/policy.toml:3 up to 300ms\n");
+  EXPECT_EQ(told("sleep 200", {.timeout = 10s}), "limit timeout limits.max_timeout built-in up to 400ms\n") << "its cap";
   EXPECT_EQ(told("sleep 200", {.timeout = 100ms}), "") << "the caller's own";
   EXPECT_EQ(told("sleep 200", {.timeout = 350ms}), "") << "the caller's own, too";
   EXPECT_TRUE(test::eventually([&] { return told("true", {}).empty(); })) << "300 ms are long enough, at some time";

@@ -285,7 +285,7 @@ TEST(Permit, PortsHaveTheirFlag) {
 
 TEST(Permit, LimitsNameTheirFlagAndValue) {
   Violation violation = act("limit", "memory", "limits.memory");
-  violation.allowed = "up to \"64MiB\"";
+  violation.allowed = "up to 64MiB";
   const Permit permit = permit_for(violation);
   EXPECT_EQ(permit.flag, "--memory MORE");
   EXPECT_NE(permit.note.find("64MiB"), std::string::npos);
