@@ -53,6 +53,7 @@ std::string act_text(const ToolRequest& request);
 struct ToolVerdict {
   bool allowed = true;
   std::string reason, next;  // for the model, where it is not
+  bool undecided = false;    // nobody has answered yet: `next` says how a person allows it
 };
 // Called from the thread of the call, before it; may take its time.
 using ToolHook = std::function<ToolVerdict(const ToolRequest&)>;
@@ -91,7 +92,12 @@ struct ToolResult {
   std::string structured;  // one JSON object, valid UTF-8; empty when the call failed
   bool failed = false;
   std::vector<Violation> violations;  // refused acts of the command, oldest first
+  // Where in `text` our own words begin (how a command ended, what was refused, an error): they last to its end. npos: nowhere.
+  std::size_t own_from = std::string::npos;
 };
+// What of a result's text came from elsewhere, for a Turn: all but our own words, and what those quote beyond the call's
+// `arguments`.
+std::string foreign_text(const ToolResult& result, std::string_view arguments);
 
 struct ToolContext {
   CancelToken cancel;  // the command is ended, and so is a call of a file that waits

@@ -189,6 +189,7 @@ ChatMessage State::answer(AgentRun& run, const ToolUse& call) {
   // The raw text: what was taken out for the model is still where the call's strings may have come from.
   Entered entered = entered_of(call, result.text);
   message.text = answer.trusted ? result.text : shown(call, entered);
+  entered.text = foreign_text(result, call.arguments);
   if (answer.trusted) entered.trust = TextTrust::kTrusted;
   turn.entered(std::move(entered));
   return message;

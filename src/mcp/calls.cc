@@ -230,15 +230,15 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   if (done.failed && !call.verdict && (*box)->record)
     (void)(*box)->record(
         {.tool = name, .call = to_line(arguments), .verdict = CallOutcome::kInvalid, .by = "tools", .reason = done.text});
+  const bool failed = done.failed;
   // A refusal is in our own words; what failed otherwise may quote what it met.
   if (done.failed && call.verdict && !call.verdict->allowed) return text_result(done.text, true);
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
-  Json structured = done.failed ? Json::object() : Json::parse(done.structured);
-  ShownResult shown = defence_.show(*spec, arguments, std::move(done.text), std::move(structured), done.failed, conversation);
+  ShownResult shown = defence_.show(*spec, arguments, std::move(done), conversation);
   for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
-  Json result = text_result(shown.text, done.failed);
-  if (offers_boxes() && !done.failed) result["structuredContent"] = std::move(shown.structured);
+  Json result = text_result(shown.text, failed);
+  if (offers_boxes() && !failed) result["structuredContent"] = std::move(shown.structured);
   return result;
 }
 

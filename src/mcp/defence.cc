@@ -41,7 +41,7 @@ bool is_content_key(std::string_view key) noexcept {
 
 // Our own words, from short lists.
 bool is_own_key(std::string_view key) noexcept {
-  constexpr std::string_view kKeys[] = {"id", "reason", "origin", "operation", "type", "encoding"};
+  constexpr std::string_view kKeys[] = {"id", "reason", "origin", "operation", "rule", "allowed", "type", "encoding"};
   return std::ranges::find(kKeys, key) != std::end(kKeys);
 }
 
@@ -216,12 +216,15 @@ Answered Defence::review(const ToolRequest& request, const Judgement& judgement,
   if (asked->empty()) return {{}, ReviewAnswer::kSession, "approval"};
   const std::string& id = *asked;
   const auto decision = queue->wait_for(id, options_.review_wait, request.cancel.fd());
-  if (decision && !decision->has_value())
-    return refused(
+  if (decision && !decision->has_value()) {
+    Answered waiting = refused(
         format("nobody has answered the review {} yet", id),
         format("tell the user to look at it with `belljar review show {}` and to answer with `belljar review answer {} once` "
                "(or session, always, deny); then make the very same call again",
                id, id));
+    waiting.undecided = true;
+    return waiting;
+  }
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
@@ -285,8 +288,9 @@ void Defence::remember(Memory& memory, const Entered& what, const Json& structur
   // Of a long output the text shows head and tail, the structured result the beginning.
   constexpr std::size_t kWorthIt = 16;
   Json copy = structured;
-  each_string(copy, "", [&](const std::string& /*key*/, const std::string& part) {
-    if (part.size() < kWorthIt || what.text.find(part) != std::string::npos) return;
+  each_string(copy, "", [&](const std::string& key, const std::string& part) {
+    const bool ours = key == "message";  // how a command ended
+    if (ours || part.size() < kWorthIt || what.text.find(part) != std::string::npos) return;
     all.push_back(what);
     all.back().text = part;
   });
@@ -312,16 +316,17 @@ bool Defence::passes_all() const noexcept {
          (passes(options_.content.tool) && passes(options_.content.network) && passes(options_.content.workspace));
 }
 
-ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed,
-                          const std::string& conversation) {
+ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation) {
+  Json structured = done.failed || done.structured.empty() ? Json::object() : Json::parse(done.structured);
   // Writing tools answer in our own words, until they fail and quote.
-  if (!judges() || (tool.kind == ToolKind::kWrite && !failed)) return {std::move(text), std::move(structured), {}};
-  Entered what{.name = name_of(tool, arguments), .text = std::move(text)};
+  if (!judges() || (tool.kind == ToolKind::kWrite && !done.failed)) return {std::move(done.text), std::move(structured), {}};
+  Entered what{.name = name_of(tool, arguments), .text = foreign_text(done, to_line(arguments))};
   {
     const std::lock_guard lock(mutex_);
     find_source(tool, to_line(arguments), what);
     remember(memory_of(conversation), what, structured);
   }
+  what.text = std::move(done.text);
   if (options_.level != DefenceLevel::kOn) return {std::move(what.text), std::move(structured), {}};
   const std::string nonce = random_hex(12);
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};

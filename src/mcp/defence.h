@@ -79,9 +79,8 @@ class Defence {
   // Raw output may be told as it comes.
   bool passes_all() const noexcept;
 
-  // What a call brought is remembered as it is, and shown as the policy says.
-  ShownResult show(const ToolSpec& tool, const Json& arguments, std::string text, Json structured, bool failed = false,
-                   const std::string& conversation = "");
+  // What a call brought is remembered as it is, but for our own words, and shown as the policy says.
+  ShownResult show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation = "");
 
  private:
   ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;

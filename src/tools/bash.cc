@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -91,22 +92,37 @@ std::pair<std::string, bool> shown(const Spool& spool, std::size_t limit, const 
           true};
 }
 
-std::string lines_together(std::string text, const std::string& last) {
-  if (!text.empty() && !text.ends_with('\n')) text += '\n';
-  return text + last;
+// Behind what the command wrote, on a line of its own.
+void begin_own_words(Answer& answer) {
+  if (!answer.text.empty() && !answer.text.ends_with('\n')) answer.text += '\n';
+  answer.own_from = answer.text.size();
 }
 
-Answer answer_of(const Call& call, KeptCommand& command, const ExecResult& result) {
+// The spool holds more than the sandbox keeps: what only `stdout` and `stderr` lack was not cut for who is shown the text.
+void forget_output_limit(ExecResult& result, const Spool& spool) {
+  if (result.reason == Reason::kOutput || spool.total() < result.out.total + result.err.total) return;
+  std::erase(result.limits_hit, "output");
+  std::erase_if(result.violations, [](const Violation& one) { return one.operation == "limit" && one.target == "output"; });
+}
+
+// Behind what the command wrote.
+void add_ending(Answer& answer, const ExecResult& result) {
+  begin_own_words(answer);
+  answer.text += ending_of(result);
+  if (const std::string note = to_model_text(result); !note.empty()) answer.text += "\n" + note;
+}
+
+Answer answer_of(const Call& call, KeptCommand& command, ExecResult result) {
   Answer answer;
-  auto [text, cut] = shown(*command.spool, call.options.text_bytes, command.id);
-  text = lines_together(std::move(text), ending_of(result));
-  if (const std::string note = to_model_text(result); !note.empty()) text += "\n" + note;
-  answer.text = std::move(text);
+  bool cut = false;
+  std::tie(answer.text, cut) = shown(*command.spool, call.options.text_bytes, command.id);
   add_result(answer.structured, result);
   add_stream(answer.structured, "stdout", result.out, call.options.text_bytes);
   add_stream(answer.structured, "stderr", result.err, call.options.text_bytes);
   if (cut) answer.structured["id"] = command.id;
   answer.violations = result.violations;
+  forget_output_limit(result, *command.spool);
+  add_ending(answer, result);
   return answer;
 }
 
@@ -122,7 +138,7 @@ Result<Answer> run_in_front(Call& call) {
   ExecOptions options{.stdin_bytes = call.arguments.text("stdin"), .cancel = call.context.cancel};
   if (const auto timeout = call.arguments.integer("timeout_ms")) options.timeout = milliseconds(*timeout);
   options.on_stdout = options.on_stderr = into(command->spool, call.context);
-  const ExecResult result = BELLJAR_TRY(call.sandbox.exec(command_of(call), options));
+  ExecResult result = BELLJAR_TRY(call.sandbox.exec(command_of(call), options));
   if (command->spool->total() == 0) command->spool->append(result.out.bytes), command->spool->append(result.err.bytes);
   if (command->spool->total() > call.options.text_bytes) {
     command->id = call.commands.next_id();
@@ -130,7 +146,7 @@ Result<Answer> run_in_front(Call& call) {
     command->told = true;
     call.commands.keep(command);
   }
-  return answer_of(call, *command, result);
+  return answer_of(call, *command, std::move(result));
 }
 
 Result<Answer> run_behind(Call& call) {
@@ -151,7 +167,8 @@ Result<Answer> run_behind(Call& call) {
   call.commands.keep(command);
   return Answer{
       .text = format("[running in the background; bash_output with id \"{0}\" reads its output, bash_kill ends it]", command->id),
-      .structured = {{"id", command->id}, {"running", true}, {"pid", command->process->pid()}}};
+      .structured = {{"id", command->id}, {"running", true}, {"pid", command->process->pid()}},
+      .own_from = 0};
 }
 
 // Until it has ended, has said something behind `offset`, nobody waits any more, or the time is over.
@@ -172,20 +189,24 @@ std::vector<Violation> take_violations(KeptCommand& command, const ExecResult& r
   return std::exchange(command.told, true) ? std::vector<Violation>() : result.violations;
 }
 
-Answer page_of(KeptCommand& command, const std::optional<ExecResult>& ended, std::uint64_t offset, std::size_t limit) {
+Answer page_of(KeptCommand& command, std::optional<ExecResult> ended, std::uint64_t offset, std::size_t limit) {
+  if (ended) forget_output_limit(*ended, *command.spool);
   const Page page = command.spool->read(offset, limit);
   Answer answer;
   if (page.offset > offset) answer.text = format("[{} bytes from offset {} on were dropped]\n", page.offset - offset, offset);
   answer.text += page.bytes;
   const bool more = page.next < page.total;
-  std::string last = more ? format("[{} more bytes; go on with offset {}]", page.total - page.next, page.next) : std::string();
-  if (!more) last = ended ? ending_of(*ended) : format("[still running; go on with offset {}]", page.next);
-  answer.text = lines_together(std::move(answer.text), last);
+  if (!more && ended) {
+    add_ending(answer, *ended);
+  } else {
+    begin_own_words(answer);
+    answer.text += more ? format("[{} more bytes; go on with offset {}]", page.total - page.next, page.next)
+                        : format("[still running; go on with offset {}]", page.next);
+  }
   answer.structured = {{"id", command.id},      {"running", !ended},        {"output", page.bytes},
                        {"offset", page.offset}, {"next_offset", page.next}, {"total", page.total}};
   if (!ended) return answer;
   add_result(answer.structured, *ended);
-  if (const std::string note = to_model_text(*ended); !note.empty() && !more) answer.text += "\n" + note;
   answer.violations = take_violations(command, *ended);
   return answer;
 }
@@ -200,8 +221,8 @@ Result<Answer> bash_output(Call& call) {
   const auto wanted = static_cast<std::uint64_t>(call.arguments.integer("limit").value_or(INT64_MAX));
   const auto limit = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, call.options.text_bytes));
   const milliseconds patience(call.arguments.integer("wait_ms").value_or(0));
-  const auto ended = BELLJAR_TRY(wait_for_news(*command, offset, patience, call.context.cancel));
-  return page_of(*command, ended, offset, limit);
+  auto ended = BELLJAR_TRY(wait_for_news(*command, offset, patience, call.context.cancel));
+  return page_of(*command, std::move(ended), offset, limit);
 }
 
 Result<Answer> bash_kill(Call& call) {
@@ -214,7 +235,8 @@ Result<Answer> bash_kill(Call& call) {
   command->cancel.cancel();
   std::optional<ExecResult> ended;
   while (!ended) ended = BELLJAR_TRY(result_of(*command, kLongestWait));
-  Answer answer{.text = ending_of(*ended), .structured = {{"id", command->id}, {"running", false}}};
+  Answer answer = own_words(ending_of(*ended));
+  answer.structured = {{"id", command->id}, {"running", false}};
   add_result(answer.structured, *ended);
   answer.violations = take_violations(*command, *ended);
   return answer;

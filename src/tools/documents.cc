@@ -2,6 +2,7 @@
 // the documents leave open (the texts of str_replace and delete) is said in our own words.
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -47,7 +48,18 @@ Result<ExecResult> run(Call& call, ExecOptions options = {}) {
 }
 
 Answer answer_of(std::string text, const ExecResult& result) {
-  return {.text = std::move(text), .structured = {{"exit_code", result.exit_code}}, .violations = result.violations};
+  const bool told = !result.message.empty() && text.ends_with(result.message);
+  const std::size_t own_from = told ? text.size() - result.message.size() : std::string::npos;
+  return {.text = std::move(text),
+          .structured = {{"exit_code", result.exit_code}},
+          .violations = result.violations,
+          .own_from = own_from};
+}
+
+// A command that did not end by itself: what ended it, where the documents have the message of their error.
+std::string with_ending(std::string text, const ExecResult& result) {
+  if (result.message.empty()) return text;
+  return text + (text.empty() || text.ends_with('\n') ? "" : "\n") + result.message;
 }
 
 // Lock 3 of document 000. `seen`: all that arrived, also what the sandbox did not keep.
@@ -64,9 +76,7 @@ Result<Answer> bash_000(Call& call) {
   const ExecResult result = BELLJAR_TRY(run(call, {.on_stdout = [&](std::string_view piece) { out_seen.add(piece); },
                                                    .on_stderr = [&](std::string_view piece) { err_seen.add(piece); }}));
   const std::string out = cut_000(result.out, out_seen);
-  std::string err = result.reason == Reason::kTimeout ? std::string() : cut_000(result.err, err_seen);
-  // A command that did not end by itself: what ended it stands where the document has the message of its error.
-  if (!result.message.empty()) err += (err.empty() || err.ends_with('\n') ? "" : "\n") + result.message;
+  const std::string err = with_ending(result.reason == Reason::kTimeout ? "" : cut_000(result.err, err_seen), result);
   const std::string output = err.empty() ? out : out + "\n" + err;
   const std::string_view text = trim(output);
   if (text.empty()) return answer_of(result.exit_code == 0 ? "(no output)" : format("(exit code {})", result.exit_code), result);
@@ -83,13 +93,19 @@ bool refused_by_command_rule(const Error& error) {
   return error.code() == Code::kPermissionDenied && error.what().starts_with("the command ");
 }
 
-Answer blocked_001(const Error& refused) { return {.text = "Command blocked: " + refused.reason(), .failed = true}; }
+// Of what nobody has decided yet: without it nobody would learn that a person can allow it.
+std::string how_to_allow(const ToolVerdict& refused) { return refused.undecided ? "; " + refused.next : ""; }
+
+Answer blocked_001(const ToolVerdict& refused) {
+  return own_words("Command blocked: " + refused.reason + how_to_allow(refused), true);
+}
 
 Result<Answer> run_001(Call& call) {
   auto ran = run(call);
-  if (!ran && refused_by_command_rule(ran.error())) return blocked_001(ran.error());
+  if (!ran && refused_by_command_rule(ran.error()))
+    return blocked_001({.allowed = false, .reason = ran.error().reason(), .next = ""});
   const ExecResult result = BELLJAR_TRY(std::move(ran));
-  const std::string output = result.out.bytes + result.err.bytes;
+  const std::string output = with_ending(result.out.bytes + result.err.bytes, result);
   if (result.exit_code != 0) return answer_of(format("Command failed (exit code {}):\n{}", result.exit_code, output), result);
   return answer_of(output.empty() ? "Command completed successfully (no output)" : output, result);
 }
@@ -98,7 +114,7 @@ bool leaves(const Error& error) { return error.what().starts_with("path escapes 
 
 // Document 001 returns errors as text.
 Answer outside_001(const Call& call) {
-  return {.text = "Error: Path is outside the allowed workspace: " + call.arguments.text("path")};
+  return own_words("Error: Path is outside the allowed workspace: " + call.arguments.text("path"));
 }
 
 // Its file tools look at the path before they touch anything. A link that leads out is left to the act.
@@ -112,8 +128,8 @@ Result<Answer> read_001(Call& call) {
   auto text = call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time});
   if (text) return Answer{.text = *std::move(text)};
   if (leaves(text.error())) return outside_001(call);
-  if (text.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
-  return Answer{.text = "Error reading file: " + text.error().line()};
+  if (text.error().code() == Code::kNotFound) return own_words("Error: File not found: " + call.arguments.text("path"));
+  return own_words("Error reading file: " + text.error().line());
 }
 
 Result<Answer> write_001(Call& call) {
@@ -122,21 +138,21 @@ Result<Answer> write_001(Call& call) {
   if (written)
     return Answer{.text = format("Successfully wrote {} characters to {}", utf16_length(content), call.arguments.text("path"))};
   if (leaves(written.error())) return outside_001(call);
-  return Answer{.text = "Error writing file: " + written.error().line()};
+  return own_words("Error writing file: " + written.error().line());
 }
 
 Result<Answer> delete_001(Call& call) {
   const auto removed = call.sandbox.remove(call.arguments.text("path"), {.call = call.in_time});
   if (removed) return Answer{.text = "Successfully deleted " + call.arguments.text("path")};
   if (leaves(removed.error())) return outside_001(call);
-  if (removed.error().code() == Code::kNotFound) return Answer{.text = "Error: File not found: " + call.arguments.text("path")};
-  return Answer{.text = "Error deleting file: " + removed.error().line()};
+  if (removed.error().code() == Code::kNotFound) return own_words("Error: File not found: " + call.arguments.text("path"));
+  return own_words("Error deleting file: " + removed.error().line());
 }
 
 Result<Answer> list_001(Call& call) {
   const auto found = call.sandbox.list(call.arguments.text("path"), call.in_time);
   if (!found && leaves(found.error())) return outside_001(call);
-  if (!found) return Answer{.text = "Error listing files: " + found.error().line()};
+  if (!found) return own_words("Error listing files: " + found.error().line());
   Answer answer;
   for (const FileInfo& info : *found) answer.text += (answer.text.empty() ? "" : "\n") + info.path;
   return answer;
@@ -152,11 +168,15 @@ std::string seconds(std::chrono::milliseconds time) {
   return text + "s";
 }
 
-Answer blocked_002(const Error& /*refused*/) { return {.text = "Error: Dangerous command blocked", .failed = true}; }
+Answer blocked_002(const ToolVerdict& refused) {
+  const std::string why = refused.undecided ? ": " + refused.reason + how_to_allow(refused) : "";
+  return own_words("Error: Dangerous command blocked" + why, true);
+}
 
 Result<Answer> run_002(Call& call) {
   auto ran = run(call, {.timeout = std::min(call.options.timeout.value_or(kTimeout002), kTimeout002)});
-  if (!ran && refused_by_command_rule(ran.error())) return blocked_002(ran.error());
+  if (!ran && refused_by_command_rule(ran.error()))
+    return blocked_002({.allowed = false, .reason = ran.error().reason(), .next = ""});
   const ExecResult result = BELLJAR_TRY(std::move(ran));
   if (result.reason == Reason::kTimeout)
     return answer_of(format("Error: Timeout ({})", seconds(timeout_of(result).value_or(kTimeout002))), result);

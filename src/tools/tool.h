@@ -1,11 +1,13 @@
 // What a tool is, inside this room: a row of a table.
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "belljar/cancel.h"
@@ -25,8 +27,14 @@ struct Answer {
   std::string text;
   Json structured = Json::object();
   std::vector<Violation> violations;
-  bool failed = false;  // and `text` says why in a document's words; any other failure is an Error
+  bool failed = false;                       // and `text` says why in a document's words; any other failure is an Error
+  std::size_t own_from = std::string::npos;  // as ToolResult has it
 };
+
+// All of it in our own words.
+inline Answer own_words(std::string text, bool failed = false) {
+  return {.text = std::move(text), .failed = failed, .own_from = 0};
+}
 
 // One call.
 struct Call {
@@ -42,7 +50,7 @@ using Act = Result<Answer> (*)(Call& call);
 // What the call names, for the hook. Empty where it cannot be told: then the act fails by itself.
 using Paths = std::vector<std::string> (*)(const Arguments& arguments);
 using First = std::optional<Answer> (*)(Call& call);
-using Blocked = Answer (*)(const Error& refused);
+using Blocked = Answer (*)(const ToolVerdict& refused);
 
 struct Tool {
   std::string_view name, title, description;

@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "belljar/error.h"
+#include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
@@ -56,7 +57,7 @@ struct Toolbox::State {
     for (const Tool& tool : table) all += (all.empty() ? "" : ", ") + std::string(tool.name);
     return Error(Code::kNotFound, format("there is no tool {}", belljar::quoted(name.substr(0, 80)))).next("tools are " + all);
   }
-  Result<void> ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json, const ToolContext& context) const;
+  ToolVerdict ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json, const ToolContext& context) const;
   Result<tools::Answer> call(std::string_view name, std::string_view json, const ToolContext& context);
 
   const std::shared_ptr<Sandbox> sandbox;
@@ -65,8 +66,8 @@ struct Toolbox::State {
   std::span<const Tool> table;
 };
 
-Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json,
-                                 const ToolContext& context) const {
+ToolVerdict Toolbox::State::ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json,
+                                const ToolContext& context) const {
   const ToolHook& hook = context.hook ? context.hook : options.hook;
   if (!hook) return {};
   ToolRequest request{.tool = std::string(tool.name), .kind = tool.kind, .arguments = std::string(json), .cancel = context.cancel};
@@ -74,11 +75,10 @@ Result<void> Toolbox::State::ask(const Tool& tool, const tools::Arguments& argum
   if (tool.paths != nullptr) request.paths = tool.paths(arguments);
   else if (arguments.has("path")) request.paths.push_back(arguments.text("path"));
   request.removes = tool.removes;
-  const ToolVerdict verdict = hook(request);
-  if (verdict.allowed) return {};
-  return Error(Code::kPermissionDenied, format("{} was not allowed", tool.name)).reason(verdict.reason).next(verdict.next);
+  return hook(request);
 }
 
+// Writing tools answer in our own words alone.
 Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
@@ -90,13 +90,17 @@ Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_vi
   if (tool->first != nullptr) {
     if (auto answer = tool->first(request)) return *std::move(answer);
   }
-  if (const auto asked = ask(*tool, arguments, json, inside); !asked) {
-    if (tool->blocked == nullptr) return asked.error();
-    return tool->blocked(asked.error());
+  if (ToolVerdict verdict = ask(*tool, arguments, json, inside); !verdict.allowed) {
+    if (tool->blocked != nullptr) return tool->blocked(verdict);
+    return Error(Code::kPermissionDenied, format("{} was not allowed", name))
+        .reason(std::move(verdict.reason))
+        .next(std::move(verdict.next));
   }
   if (context.cancel.cancelled()) return Error(Code::kCanceled, format("{} was cancelled", name));
   BELLJAR_CHECK(in_time.check(format("{} was not done", name)));
-  return tool->act(request);
+  auto answer = tool->act(request);
+  if (answer && tool->kind == ToolKind::kWrite) answer->own_from = 0;
+  return answer;
 }
 
 Toolbox::Toolbox(std::shared_ptr<Sandbox> sandbox, ToolOptions options)
@@ -106,11 +110,31 @@ Toolbox::~Toolbox() = default;
 
 ToolResult Toolbox::call(std::string_view name, std::string_view arguments, const ToolContext& context) {
   auto answer = state_->call(name, arguments, context);
-  if (!answer) return {.text = tools::words_of(answer.error()), .failed = true};
+  if (!answer) return {.text = tools::words_of(answer.error()), .failed = true, .own_from = 0};
   return {.text = std::move(answer->text),
           .structured = answer->failed ? "" : tools::dump(answer->structured),
           .failed = answer->failed,
-          .violations = std::move(answer->violations)};
+          .violations = std::move(answer->violations),
+          .own_from = answer->own_from};
+}
+
+// Errors quote between backticks; the advice at their end is ours alone. Of a refusal of the sandbox its violation tells.
+std::string foreign_text(const ToolResult& result, std::string_view arguments) {
+  if (result.own_from >= result.text.size()) return result.text;
+  std::string text = result.text.substr(0, result.own_from);
+  const auto add = [&](const std::string& met) {
+    if (!met.empty() && arguments.find(met) == std::string_view::npos) text += (text.empty() ? "" : "\n\n") + met;
+  };
+  for (const Violation& violation : result.violations) add(violation.target), add(violation.program);
+  std::string_view own = std::string_view(result.text).substr(result.own_from);
+  own = own.substr(0, own.rfind("\nnext: "));
+  for (std::size_t begin = own.find('`'); begin != std::string_view::npos; begin = own.find('`')) {
+    const std::size_t end = own.find('`', begin + 1);
+    if (end == std::string_view::npos) break;
+    add(std::string(own.substr(begin + 1, end - begin - 1)));
+    own.remove_prefix(end + 1);
+  }
+  return text;
 }
 
 std::string act_text(const ToolRequest& request) {

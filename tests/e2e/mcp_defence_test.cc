@@ -27,7 +27,8 @@ TEST_F(McpDefence, AClientThatObeysWhatItReads) {
         "an_answer_that_comes_while_the_call_waits_counts", "a_client_that_can_ask_asks_its_user",
         "what_the_user_wrote_is_heard_where_the_client_tells_it", "the_acceptance_attack_of_document_001_does_not_run_unasked",
         "what_is_refused_stands_in_the_trail_and_what_may_be_answered_in_the_queue", "another_conversation_begins_with_nothing",
-        "the_levels_are_what_they_say", "a_content_policy_holds_by_source", "a_guardian_only_makes_it_stricter_and_fails_closed"})
+        "the_levels_are_what_they_say", "a_content_policy_holds_by_source", "a_guardian_only_makes_it_stricter_and_fails_closed",
+        "in_the_documents_texts_an_answer_says_how_a_person_allows_it", "our_own_words_are_no_instruction"})
     EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
   EXPECT_EQ(left.report(), "");
 }
@@ -67,6 +68,28 @@ TEST_F(McpDefence, AWrongOptionIsToldAtOnce) {
     EXPECT_NE(outcome.err.find(row.words), std::string::npos) << row.words << outcome;
   }
   EXPECT_EQ(belljar({"mcp", "--workspace", workspace_.path(), "--content", fine, "--defence", "on"}).exit_code, 0) << "the twin";
+}
+
+// Whatever the workspace will be: no client has said it yet.
+TEST_F(McpDefence, WhatNoWorkspaceMendsIsToldAtOnce) {
+  const TempDir place;
+  const std::string pipe = place.write("pipe.toml", "[commands]\nallow = [\"a | b\"]\n");
+  const std::string git = place.write("git.toml", "[commands]\nallow = [\"git status\"]\n");
+  const std::string outside = place.write("outside.toml", "[permission]\nexcluded_commands = [\"docker\"]\n");
+  const std::string rules = place.write("rules.toml", "[[rule]]\npattern = 1\n");
+  const auto start = [&](std::vector<std::string> args) {
+    args.insert(args.begin(), "mcp");
+    return belljar(args, {.cwd = workspace_.path()});
+  };
+  for (const auto& [args, words] : {std::pair(std::vector<std::string>{"--policy", pipe}, "`a | b` is not a command prefix"),
+                                    {{"--rules", outside}, "cannot honour permission.excluded_commands"},
+                                    {{"--policy", "/none.toml"}, "cannot read policy `/none.toml`"},
+                                    {{"--rules", rules}, "`pattern` is not a list"}}) {
+    const Outcome refused = start(args);
+    EXPECT_EQ(refused.exit_code, 125) << refused;
+    EXPECT_NE(refused.err.find(words), std::string::npos) << refused;
+  }
+  EXPECT_EQ(start({"--policy", git}).exit_code, 0) << "the twin";
 }
 
 }  // namespace

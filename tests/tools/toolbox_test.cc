@@ -576,6 +576,8 @@ TEST_F(Tools, TheTextsOfTheDocuments) {
   }
   mock_->set_delay("both", std::chrono::hours(1));
   EXPECT_EQ(call("bash", R"({"command": "both"})", first).text, "command timeout after 30000ms");
+  EXPECT_EQ(call("runCommand", R"({"command": "both"})", second).text,
+            "Command failed (exit code 124):\ncommand timeout after 30000ms");
   EXPECT_EQ(call("run_bash", R"({"command": "both"})", third).text, "Error: Timeout (120s)");
   for (const auto& [given, text] : {std::pair(1500ms, "1.5s"), {2000ms, "2s"}, {60ms, "0.06s"}, {600'000ms, "120s"}}) {
     const ToolOptions shorter{.texts = ToolTexts::kDocument002, .timeout = given};
@@ -617,8 +619,8 @@ TEST_F(Tools, Document001DescribesItsToolsInItsOwnWords) {
   }
 }
 
-TEST_F(Tools, Document000ShowsWhatEndedACommand) {
-  const ToolOptions first{.texts = ToolTexts::kDocument000};
+TEST_F(Tools, Documents000And001ShowWhatEndedACommand) {
+  const ToolOptions first{.texts = ToolTexts::kDocument000}, second{.texts = ToolTexts::kDocument001};
   const auto ended = [&](const char* out, const char* err) {
     mock_->set_answer("killed", [out, err](const Command&, const ExecOptions&) {
       ExecResult result;
@@ -634,6 +636,8 @@ TEST_F(Tools, Document000ShowsWhatEndedACommand) {
   EXPECT_EQ(ended("", ""), "it needed more than its 64MiB");
   EXPECT_EQ(ended("half\n", ""), "half\n\nit needed more than its 64MiB");
   EXPECT_EQ(ended("", "Killed\n"), "Killed\nit needed more than its 64MiB");
+  const std::string said = call("runCommand", R"({"command": "killed"})", second).text;
+  EXPECT_EQ(said, "Command failed (exit code 137):\nKilled\nit needed more than its 64MiB");
   EXPECT_EQ(call("bash", R"({"command": "false"})", first).text, "(exit code 1)") << "it ended by itself";
 }
 
@@ -650,6 +654,41 @@ TEST_F(Tools, ARefusedCommandReadsAsInTheDocuments) {
   EXPECT_EQ(text(ToolTexts::kDocument001, "runCommand", "make"), "ok\n");
   EXPECT_EQ(text(ToolTexts::kDocument002, "run_bash", "make"), "ok");
   EXPECT_TRUE(Toolbox(ruled, {.texts = ToolTexts::kDocument001}).call("runCommand", R"({"command": "mkfs /dev/sda"})").failed);
+}
+
+// The text is what arrived; the sandbox keeps less of it for `stdout`.
+TEST_F(Tools, OutputThatIsShownWholeWasNotCut) {
+  ExecResult result;
+  result.limits_hit = {"output"};
+  result.violations.push_back({.operation = "limit", .target = "output", .rule = "limits.output_bytes", .allowed = "up to 5"});
+  result.out.bytes = "12345";
+  mock_->set_answer("loud", [&](const Command&, const ExecOptions&) { return result; });
+  const ToolResult whole = call("bash", R"({"command": "loud"})");
+  EXPECT_EQ(whole.text, "12345\n[exit code 0]");
+  EXPECT_EQ(parsed(whole)["violations"].size(), 1U) << "of `stdout`";
+  Toolbox behind(mock_);
+  const std::string id = parsed(behind.call("bash", R"({"command": "loud", "background": true})"))["id"];
+  const ToolResult page = behind.call("bash_output", R"({"wait_ms": 60000, "offset": 5, "id": ")" + id + R"("})");
+  EXPECT_EQ(page.text, "[exit code 0]");
+  EXPECT_FALSE(parsed(page).contains("violations")) << page.structured;
+  result.reason = Reason::kOutput, result.exit_code = 137, result.message = "too much";
+  const std::string ended = call("bash", R"({"command": "loud"})").text;
+  EXPECT_NE(ended.find("\"limit\" of \"output\""), std::string::npos) << ended;
+  EXPECT_NE(ended.find("allowed: \"up to 5\""), std::string::npos) << ended;
+}
+
+TEST_F(Tools, AResultSaysWhatOfItsTextCameFromElsewhere) {
+  EXPECT_EQ(foreign_text(call("bash", R"({"command": "make"})"), ""), "ok\n");
+  EXPECT_EQ(foreign_text(call("read_file", R"({"path": "f"})"), ""), "one\ntwo\nthree\n");
+  EXPECT_EQ(foreign_text(call("write_file", R"({"path": "n", "content": "x"})"), ""), "");
+  const std::string missing = R"({"path": "none"})";
+  EXPECT_EQ(foreign_text(call("read_file", missing), missing), "") << "the call's own words";
+  EXPECT_EQ(foreign_text({.text = "out\nError: `met` and `given`\nnext: `ours`", .failed = true, .own_from = 4}, "given"),
+            "out\n\n\nmet");
+  EXPECT_EQ(
+      foreign_text({.text = "refused", .violations = {{.program = "sh", .operation = "read", .target = "/k"}}, .own_from = 0}, ""),
+      "/k\n\nsh");
+  EXPECT_EQ(foreign_text({.text = "of a program's own tool"}, ""), "of a program's own tool");
 }
 
 // `belljar mcp` refuses by the hook, before the sandbox's own rules are reached.
@@ -669,6 +708,15 @@ TEST_F(Tools, WhatTheHookRefusesReadsAsInTheDocuments) {
   EXPECT_TRUE(Toolbox(mock_, {.texts = ToolTexts::kDocument001, .hook = hook})
                   .call("runCommand", R"({"command": "mkfs /dev/sda"})")
                   .failed);
+  // What a person can still allow says how; what is refused does not.
+  const auto ask = [](const ToolRequest&) -> ToolVerdict {
+    return {.allowed = false, .reason = "nobody has answered", .next = "tell the user to answer", .undecided = true};
+  };
+  const std::string run = R"({"command": "make"})";
+  EXPECT_EQ(Toolbox(mock_, {.texts = ToolTexts::kDocument001, .hook = ask}).call("runCommand", run).text,
+            "Command blocked: nobody has answered; tell the user to answer");
+  EXPECT_EQ(Toolbox(mock_, {.texts = ToolTexts::kDocument002, .hook = ask}).call("run_bash", run).text,
+            "Error: Dangerous command blocked: nobody has answered; tell the user to answer");
   // The documents have no words of their own for these.
   EXPECT_NE(text(ToolTexts::kDocument000, "bash", "mkfs /dev/sda").find("bash was not allowed"), std::string::npos);
   EXPECT_NE(text(ToolTexts::kBelljar, "bash", "mkfs /dev/sda").find("bash was not allowed"), std::string::npos);

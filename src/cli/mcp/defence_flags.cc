@@ -56,16 +56,18 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
       .type_name("FILE");
   command
       .add_option("--review-wait", flags.review_wait,
-                  "How long a call waits for `belljar review answer` where the client cannot ask; then it is refused, and the same "
-                  "call finds an answer given within ten minutes")
-      .type_name("TIME")
-      .show_default();
+                  "How long a call waits for `belljar review answer` where the client cannot ask (45s; with --texts not at all); "
+                  "then it is refused, and the same call finds an answer given within ten minutes")
+      .not_empty()
+      .type_name("TIME");
   add_guardian_options(command, flags.guardian);
 }
 
 Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts) {
   mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .content = default_content()};
-  options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
+  // Loops written for the documents' tools give a call half a minute, and show nobody that one waits.
+  const std::string usual = texts == ToolTexts::kBelljar ? "45s" : "0s";
+  options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait.empty() ? usual : flags.review_wait));
   options.state_dir = default_state_dir();
   if (!flags.content.empty()) {
     const std::string text = BELLJAR_TRY(read_text_file(flags.content, "the content policy"));
