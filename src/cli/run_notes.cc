@@ -21,6 +21,7 @@
 #include "belljar/policy.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/named_hosts.h"
 #include "policy/host.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
@@ -103,27 +104,18 @@ std::vector<std::string> spellings_of(const std::string& path, const std::string
   return spellings;
 }
 
-// The first of the words that names `path` or something below it, as it stands there.
-std::string named_in(const std::vector<std::string>& words, const std::vector<std::string>& spellings) {
+// The first of the words that names `path` or something below it that is hidden with it, as it stands there.
+std::string named_in(const std::vector<std::string>& words, const std::vector<std::string>& spellings, const std::string& path,
+                     const Filesystem& complete) {
   for (const std::string& word : words) {
     for (const std::string& spelling : spellings) {
-      if (const std::vector<std::string> found = paths_in(word, spelling); !found.empty()) return found.front();
+      for (std::string& found : paths_in(word, spelling)) {
+        const FsEntry* rule = find_rule(complete, path + found.substr(spelling.size()));
+        if (rule != nullptr && rule->access == Access::kNone) return std::move(found);
+      }
     }
   }
   return {};
-}
-
-// Hosts that URLs in `text` name, but this machine's own name and addresses: of those their connections tell.
-std::vector<std::string> hosts_in(std::string_view text) {
-  constexpr std::string_view kScheme = "://";
-  std::vector<std::string> hosts;
-  for (std::size_t at = text.find(kScheme); at != std::string_view::npos; at = text.find(kScheme, at + kScheme.size())) {
-    const std::string url = "x" + std::string(text.substr(at, text.find_first_of(" \t\n'\"|&;<>()`", at) - at));
-    const std::string_view place = policy::place_in_url(url);
-    const auto host = policy::parse_host(place.substr(0, place.find_first_of(":/?#")));
-    if (host && !host->ip && !policy::is_localhost(*host)) hosts.push_back(policy::to_string(*host));
-  }
-  return hosts;
 }
 
 bool tells_of(const ExecResult& result, const std::string& path) {
@@ -194,10 +186,8 @@ void tell_hidden(const ExecResult& result, const std::vector<std::string>& words
   std::set<std::string> told;
   for (const FsEntry& rule : complete.entries) {
     if (rule.glob || rule.access != Access::kNone || rule.path == "/") continue;
-    const std::string named = named_in(words, spellings_of(rule.path, context.home, cwd));
-    if (named.empty() || find_rule(complete, rule.path)->access != Access::kNone || !is_open(rule.path) ||
-        tells_of(result, rule.path) || !told.insert(named).second)
-      continue;
+    const std::string named = named_in(words, spellings_of(rule.path, context.home, cwd), rule.path, complete);
+    if (named.empty() || !is_open(rule.path) || tells_of(result, rule.path) || !told.insert(named).second) continue;
     const Violation read{.operation = "read",
                          .target = rule.path,
                          .rule = std::string(policy::entry_key(rule)),
@@ -213,16 +203,12 @@ void tell_hidden(const ExecResult& result, const std::vector<std::string>& words
 }
 
 // A name that is looked up is told to nobody.
-void tell_no_network(const std::vector<std::string>& words, const Policy& policy) {
-  if (policy.network.mode != NetMode::kNone) return;
-  std::set<std::string> told;
-  for (const std::string& word : words) {
-    for (const std::string& host : hosts_in(word)) {
-      if (told.insert(host).second)
-        print_note(format("{} is out of reach: the sandbox has no network; --net proxy --allow-domain {} opens it", quoted(host),
-                          escaped(host)));
-    }
-  }
+void tell_no_network(const ExecResult& result, const std::vector<std::string>& words, const Policy& policy) {
+  const bool never_began = !result.message.empty() && (result.exit_code == 126 || result.exit_code == 127);
+  if (never_began || policy.network.mode != NetMode::kNone) return;
+  for (const NamedHost& host : named_hosts(words))
+    print_note(format("{} is out of reach: the sandbox has no network; --net proxy --allow-domain {} opens it{}", quoted(host.name),
+                      escaped(host.name), host.by_tcp ? "" : ", for TCP alone"));
 }
 
 // Where mounts alone refuse, nobody is told.
@@ -256,7 +242,7 @@ void tell_why(const ExecResult& result, const std::vector<std::string>& words, c
   const std::string& workspace = loaded.context.workspace;
   tell_private_tmp(result, words, complete, workspace);
   tell_hidden(result, words, complete, loaded.context, cwd.empty() ? workspace : cwd);
-  tell_no_network(words, policy);
+  tell_no_network(result, words, policy);
   tell_read_only(result, policy, complete, workspace);
   tell_unreachable(result, told_all);
 }

@@ -147,6 +147,34 @@ TEST_F(Violations, WithoutANetworkTheHostsOfTheArgumentsAreNamed) {
   EXPECT_EQ(python("'http://nobody.invalid/'").err, "") << "it was no failure";
 }
 
+// The programs are functions here: what they would do is not asked, what their words say is.
+TEST_F(Violations, WithoutANetworkTheHostThatAProgramAsksForIsNamed) {
+  const auto said = [&](const std::string& text, const std::vector<std::string>& flags = {}) {
+    const std::string program = text.substr(0, text.find(' '));
+    std::vector<std::string> words = flags;
+    words.insert(words.end(), {"-c", program + "() { return 1; }\n" + text});
+    return run(words).err;
+  };
+  const auto note = [](const std::string& end) {
+    return "belljar: `nobody.invalid` is out of reach: the sandbox has no network; --net proxy --allow-domain nobody.invalid opens "
+           "it" +
+           end + "\n";
+  };
+  for (const char* text :
+       {"ssh git@nobody.invalid", "ssh -p 22 -i key.pem nobody.invalid ls a.b", "scp -P 22 a.b nobody.invalid:c",
+        "sftp u@nobody.invalid:d", "git clone git@nobody.invalid:x", "git push --force 'git@nobody.invalid:x'",
+        "getent ahosts nobody.invalid", "nc -w 1 nobody.invalid 80", "dig +short MX nobody.invalid",
+        "curl -fsSLo out.html nobody.invalid/x", "rsync -a a.b u@nobody.invalid:c", "timeout 5 telnet nobody.invalid"})
+    EXPECT_EQ(said(text), note("")) << text;
+  EXPECT_EQ(said("ping -c 1 nobody.invalid"), note(", for TCP alone"));
+  EXPECT_EQ(run({"--", "getent", "ahosts", "nobody.invalid"}).err.substr(0, note("").size()), note(""));
+  for (const char* text : {"ssh localhost", "ssh 192.0.2.1", "scp a.b c.d", "git push origin v1.0:v1.0", "git add nobody.invalid",
+                           "getent passwd nobody.invalid", "cat nobody.invalid u@nobody.invalid:x", "curl -o nobody.invalid",
+                           "nc -l 8080", "rsync --chown nobody.invalid:x a b", "ssh \"$HOST\""})
+    EXPECT_EQ(said(text), "") << "no host: " << text;
+  EXPECT_EQ(said("ssh nobody.invalid", {"--net", "proxy", "--allow-domain", "nobody.invalid"}), "") << "the twin";
+}
+
 // Mounts alone refuse there, and tell nobody.
 TEST_F(Violations, ThatTheWorkspaceIsReadOnlyIsSaidWhereARunFails) {
   const auto write = [&](std::vector<std::string> flags, const std::string& text) {
