@@ -313,14 +313,18 @@ Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
   return {};
 }
 
-// The allow list, where no mount stands behind it. A directory on the way to what is hidden or read-only keeps its name, as a mount
-// point would.
+// The allow list, where no mount stands behind it. A directory on the way to what is hidden or read-only keeps its name, and so
+// does what is writable within something that is not: as mount points would.
 Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
   if (!options.held) return {};
   const HeldPaths& held = *options.held;
   const auto above_one = [&](const std::vector<std::string>& list) {
     return std::any_of(list.begin(), list.end(),
                        [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
+  };
+  const auto is_writable = [&](std::string_view one) {
+    const std::size_t length = longest_of(held.writable, one).size();
+    return length > std::max(longest_of(held.hidden, one).size(), longest_of(held.readonly, one).size());
   };
   const std::size_t hidden = longest_of(held.hidden, path).size();
   if (hidden > 0 && hidden >= std::max(longest_of(held.writable, path).size(), longest_of(held.readable, path).size()))
@@ -335,6 +339,7 @@ Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
   }
   if (writable.empty() || longest_of(held.readonly, path).size() >= writable.size())
     return refuse_held(path, EROFS, "reading; writes only below the writable directories");
+  if (moves(act) && writable == path && !is_writable(path.substr(0, path.rfind('/')))) return refuse_held(path, EBUSY, kStays);
   if (moves(act) && (above_one(held.hidden) || above_one(held.readonly))) return refuse_held(path, EBUSY, kStays);
   return {};
 }

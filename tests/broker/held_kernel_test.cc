@@ -114,6 +114,34 @@ TEST_P(Held, TheWayToWhatIsHeldStays) {
   EXPECT_TRUE(text.starts_with("EBUSY EROFS EROFS EROFS ok ok\n")) << text;
 }
 
+// Nothing of a hidden or read-only directory changes, the name of what is writable in it neither.
+TEST_P(Held, WhatIsWritableWithinWhatIsNotStays) {
+  for (const char* name : {"work/secret/open", "work/set/open", "work/plain/open"}) std::filesystem::create_directories(dir / name);
+  if (is_root()) dir.give_to(user_uid(), user_gid());
+  Setting with = setting();
+  with.files = kernel::FileCalls::kAll;
+  broker::FileRulesOptions options;
+  options.roots = {dir / "work"};
+  options.held =
+      broker::HeldPaths{.writable = {dir / "work", dir / "work/secret/open", dir / "work/set/open", dir / "work/plain/open"},
+                        .readonly = {dir / "work/set"},
+                        .hidden = {dir / "work/secret"},
+                        .readable = {"/"},
+                        .nodes = {}};
+  with.options.rules = std::make_shared<broker::FileRules>(std::move(options));
+  const std::string text = run_inside(with, [&] {
+    if (chdir((dir / "work").c_str()) != 0) return std::string("chdir");
+    std::string out;
+    for (const std::string in : {"secret", "set", "plain"}) {
+      const std::string open = in + "/open", file = open + "/f";
+      out += line({try_open(file, O_WRONLY | O_CREAT), named(rename(file.c_str(), "taken")), named(rmdir(open.c_str())),
+                   named(rename(open.c_str(), ("of-" + in).c_str()))});
+    }
+    return out;
+  });
+  EXPECT_TRUE(text.starts_with("ok ok EBUSY EBUSY\nok ok EBUSY EBUSY\nok ok ok ENOENT\n")) << text;
+}
+
 // The broker could open all of these for the caller: they are its own user's.
 TEST_P(Held, ProcessesOfTheHostAreOutOfReach) {
   const Running victim(as_user({"sleep", "1000"}));
