@@ -71,6 +71,20 @@ TEST_F(Doctor, BeginsWithTheAnswerAndEndsWithWhatToType) {
   EXPECT_TRUE(has(last, outcome.exit_code == 0 ? "\n  belljar run -- PROGRAM " : "\n  belljar doctor ")) << outcome;
 }
 
+TEST_F(Doctor, SaysOfWhichWorkTreesTheNestedNamesAreHeld) {
+  const auto outcome = doctor({});
+  if (!has(outcome.out, "protect.nested           full ")) GTEST_SKIP() << "needs the broker";
+  EXPECT_TRUE(has(outcome.out, "those of agents and editors in work trees that stood before the run\n")) << outcome;
+  place_.make_dir("stood/.git");
+  place_.give_to(test::user_uid(), test::user_gid());
+  const auto plant = [&](const std::string& tree) {
+    return test::belljar({"run", "-c", "mkdir -p " + tree + "/.git; echo x >" + tree + "/.envrc"}, {.cwd = place_.path()})
+        .exit_code;
+  };
+  EXPECT_NE(plant("stood"), 0);
+  EXPECT_EQ(plant("made"), 0);
+}
+
 TEST_F(Doctor, TwoWaysToAliyunAreNoChoice) {
   const auto both = doctor({{"AGENTBAY_API_KEY", "akm-x"}, {"ALIYUN_MCP_ENDPOINT", "https://127.0.0.1/"}});
   EXPECT_TRUE(has(both.out, "  aliyun      no   container ")) << both;

@@ -87,7 +87,7 @@ void report_files_by_broker(const Policy& policy, const Paths& paths, const Prep
   report.held(broker, "protect.existing", "what git, agents and editors run stays inert",
               "broker: git's control files judged by content, agent and editor names read-only");
   report.held(broker, "protect.absent", "control names that do not exist yet", kBroker);
-  report.held(broker, "protect.nested", "control names below a writable root's top level", kBroker);
+  report.held(broker, "protect.nested", "control names below a writable root's top level", kNestedByBroker);
   if (keeps_git(policy, paths)) report.partial("protect.removal", std::string(kGitStays), kBroker, std::string(kAgainstSlips));
 }
 

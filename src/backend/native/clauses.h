@@ -52,4 +52,9 @@ class Clauses {
 inline Part dropped(const launch::Plan& plan) { return {plan.drop_privileges, "empty capability sets"}; }
 inline Part filter(const launch::Plan& plan) { return {!plan.seccomp.empty(), "a filter"}; }
 
+// The mechanism of `protect.nested` where the broker judges. A work tree that is made in the run brings its own `.envrc`
+// (file_rules.h).
+inline constexpr char kNestedByBroker[] =
+    "broker, by name at any depth: git's; those of agents and editors in work trees that stood before the run";
+
 }  // namespace belljar::backend

@@ -254,7 +254,7 @@ void report_protect(const Policy& policy, const Paths& paths, const Prepared& pr
   report.full("protect.existing", "what git, agents and editors run stays inert",
               "broker: git's control files judged by content, agent and editor names read-only" + mounts);
   report.full("protect.absent", "control names that do not exist yet", kBroker);
-  report.full("protect.nested", "control names below a writable root's top level", kBroker);
+  report.full("protect.nested", "control names below a writable root's top level", kNestedByBroker);
   if (keeps_git(policy, paths)) report.partial("protect.removal", std::string(kGitStays), kBroker, std::string(kAgainstSlips));
 }
 
