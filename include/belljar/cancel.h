@@ -42,8 +42,9 @@ struct CallOptions {
   static CallOptions within(std::chrono::milliseconds time, CancelToken cancel = {});
   // Whether it is over by now. Errors: kCanceled, kDeadlineExceeded; `what` is what could not be done.
   Result<void> check(std::string_view what) const;
-  // One token for both: cancelled with `cancel`, and at the deadline. Errors: kResourceExhausted, no descriptor is free.
-  Result<CancelToken> token() const;
+  // One token for all: cancelled with `cancel`, with `other`, and at the deadline. Errors: kResourceExhausted, no descriptor is
+  // free.
+  Result<CancelToken> token(const CancelToken& other = {}) const;
 };
 
 }  // namespace belljar

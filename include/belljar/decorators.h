@@ -37,7 +37,7 @@ class SandboxDecorator : public Sandbox {
   const std::string& workspace() const noexcept override { return inner_->workspace(); }
   std::vector<std::string> roots() const override { return inner_->roots(); }
   EnforcementReport enforcement() const override { return inner_->enforcement(); }
-  Result<void> start() override { return inner_->start(); }
+  Result<void> start(const CallOptions& options) override { return inner_->start(options); }
   Result<void> stop(const CallOptions& options) override { return inner_->stop(options); }
   Result<void> health(const CallOptions& options) override { return inner_->health(options); }
   Result<SandboxStats> stats(const CallOptions& options) override { return inner_->stats(options); }

@@ -109,8 +109,10 @@ class Sandbox {
   // What holds, and how far: see exec_result.h. Complete after start().
   virtual EnforcementReport enforcement() const = 0;
 
-  // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes.
-  virtual Result<void> start() = 0;
+  // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes. Ended by
+  // its options nothing of it runs; without a deadline of theirs a step that waits (a mount of a file system that does not answer)
+  // has 60 s, an engine 10 s to answer, a cloud its request_timeout.
+  virtual Result<void> start(const CallOptions& options = {}) = 0;
   // Ends everything inside and gives all back. Commands that run meanwhile end with kCancelled. Stopping twice is fine. Ended by
   // its options it is not done: where a cloud or an engine was asked already, the sandbox may run on, and the next stop() goes on.
   virtual Result<void> stop(const CallOptions& options = {}) = 0;
@@ -202,8 +204,8 @@ struct SandboxConfig {
   std::map<std::string, Origin> origins;
   // What policy.filesystem.siblings is where the policy leaves it unset. A pool takes kHidden there, whatever this says.
   Siblings siblings = Siblings::kShown;
-  CancelToken cancel;     // cancelled: start() ends with kCanceled, under way or later; no cloud or mock looks at it
-  std::string workspace;  // empty: the current directory
+  CancelToken cancel;                             // cancelled: start() ends with kCanceled, under way or later; no mock looks at it
+  std::string workspace;                          // empty: the current directory
   std::map<std::string, std::string> caller_env;  // what the policy's environment is taken from; empty: this process's own
   // Without a command or file call for this long the sandbox stops by itself. policy.limits.idle_timeout means the same here.
   std::optional<std::chrono::milliseconds> idle_timeout;

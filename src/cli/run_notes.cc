@@ -22,7 +22,6 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/named_hosts.h"
-#include "policy/host.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"

@@ -210,8 +210,8 @@ class Audited final : public SandboxDecorator {
   Audited(SandboxPtr inner, std::shared_ptr<Recorder> recorder)
       : SandboxDecorator(std::move(inner)), recorder_(std::move(recorder)) {}
 
-  Result<void> start() override {
-    return record({.kind = "start", .subject = id()}, [&] { return inner().start(); });
+  Result<void> start(const CallOptions& options) override {
+    return record({.kind = "start", .subject = id()}, [&] { return inner().start(options); });
   }
   Result<void> stop(const CallOptions& options) override {
     // Never refused: a sandbox must end whatever the disk says.

@@ -44,8 +44,8 @@ class Cached final : public SandboxDecorator {
  public:
   Cached(SandboxPtr inner, CacheOptions options) : SandboxDecorator(std::move(inner)), options_(std::move(options)) {}
 
-  Result<void> start() override {
-    return writing([&] { return inner().start(); });
+  Result<void> start(const CallOptions& options) override {
+    return writing([&] { return inner().start(options); });
   }
   Result<void> stop(const CallOptions& options) override {
     auto result = writing([&] { return inner().stop(options); });

@@ -226,8 +226,8 @@ class Watched final : public SandboxDecorator {
         options_(std::move(options)) {}
   ~Watched() override { end_samples(); }
 
-  Result<void> start() override {
-    auto started = inner().start();
+  Result<void> start(const CallOptions& options) override {
+    auto started = inner().start(options);
     if (started) started = begin_samples();
     if (started) {
       started_.take();

@@ -132,8 +132,8 @@ class RecordedProcess final : public decorate::ForwardedProcess {
 class Recorded final : public SandboxDecorator {
  public:
   Recorded(SandboxPtr inner, std::shared_ptr<Writer> writer) : SandboxDecorator(std::move(inner)), writer_(std::move(writer)) {}
-  Result<void> start() override {
-    return record({{"method", "start"}}, [&] { return inner().start(); });
+  Result<void> start(const CallOptions& options) override {
+    return record({{"method", "start"}}, [&] { return inner().start(options); });
   }
   Result<void> stop(const CallOptions& options) override {
     return record({{"method", "stop"}}, [&] { return inner().stop(options); });
@@ -255,7 +255,7 @@ class Replay final : public Sandbox {
   const std::string& workspace() const noexcept override { return header_.workspace; }
   // Nothing runs, so nothing holds.
   EnforcementReport enforcement() const override { return {}; }
-  Result<void> start() override {
+  Result<void> start(const CallOptions&) override {
     const std::lock_guard guard(mutex_);
     const Json call = {{"method", "start"}};
     if (running_ && !has_answer(call))

@@ -25,9 +25,9 @@ using Clock = std::chrono::steady_clock;
 
 struct CancelToken::State {
   Wake wake;
-  // With a deadline: readable at the deadline, and an epoll of it, of `wake` and of the other token.
+  // Of several: readable at the deadline, if there is one, and an epoll of it, of `wake` and of the other tokens.
   UniqueFd timer, any;
-  std::shared_ptr<State> other;
+  std::array<std::shared_ptr<State>, 2> others;
 
   int fd() const noexcept { return any.valid() ? any.get() : wake.get(); }
 };
@@ -78,14 +78,17 @@ Result<void> CallOptions::check(std::string_view what) const {
   return {};
 }
 
-Result<CancelToken> CallOptions::token() const {
-  if (!deadline || *deadline == Clock::time_point::max()) return cancel;
+Result<CancelToken> CallOptions::token(const CancelToken& other) const {
+  const bool timed = deadline && *deadline != Clock::time_point::max();
+  if (!timed && other.fd() < 0) return cancel;
+  if (!timed && cancel.fd() < 0) return other;
   auto state = std::make_shared<CancelToken::State>();
-  state->timer = timer_at(*deadline);
+  if (timed) state->timer = timer_at(*deadline);
   state->any = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
-  state->other = cancel.state_;
-  if (!state->wake.valid() || !state->timer.valid() || !state->any.valid()) return no_token("epoll_create1, eventfd or timerfd");
-  for (const int fd : std::array{state->wake.get(), state->timer.get(), cancel.fd()}) {
+  state->others = {cancel.state_, other.state_};
+  if (!state->wake.valid() || (timed && !state->timer.valid()) || !state->any.valid())
+    return no_token("epoll_create1, eventfd or timerfd");
+  for (const int fd : std::array{state->wake.get(), state->timer.get(), cancel.fd(), other.fd()}) {
     epoll_event event{};
     event.events = EPOLLIN;
     if (fd >= 0 && ::epoll_ctl(state->any.get(), EPOLL_CTL_ADD, fd, &event) != 0) return no_token("epoll_ctl");

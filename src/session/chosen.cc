@@ -12,6 +12,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "policy/backends.h"
+#include "session/ended.h"
 #include "session/in_time.h"
 
 namespace belljar::session {
@@ -21,10 +22,10 @@ ChosenSandbox::ChosenSandbox(std::vector<Candidate> candidates) : candidates_(st
   in_use_ = static_cast<std::size_t>(made - candidates_.begin());
 }
 
-Result<void> ChosenSandbox::start() {
-  const std::lock_guard lock(mutex_);
+Result<void> ChosenSandbox::start(const CallOptions& options) {
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStart));
   // What was chosen once is started again, and no other beside it: it may run still, whatever its health.
-  if (chosen_) return use().start();
+  if (chosen_) return use().start(options);
   std::vector<TriedBackend> tried;
   for (std::size_t i = 0; i < candidates_.size(); ++i) {
     const Candidate& candidate = candidates_[i];
@@ -32,14 +33,14 @@ Result<void> ChosenSandbox::start() {
       tried.push_back({candidate.backend, candidate.why});
       continue;
     }
-    Result<void> started = candidate.sandbox->start();
+    Result<void> started = candidate.sandbox->start(options);
     if (started) {
       in_use_ = i;
       chosen_ = true;
       tried_ = std::move(tried);
       return {};
     }
-    if (!policy::is_worth_another(started.error())) return started;
+    if (!policy::is_worth_another(started.error()) || !options.check(kNoStart)) return started;
     tried.push_back({candidate.backend, started.error().line()});
   }
   return policy::none_starts(tried);

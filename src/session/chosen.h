@@ -27,7 +27,7 @@ class ChosenSandbox final : public Sandbox {
   const std::string& workspace() const noexcept override { return use().workspace(); }
   std::vector<std::string> roots() const override { return use().roots(); }
   EnforcementReport enforcement() const override { return use().enforcement(); }
-  Result<void> start() override;
+  Result<void> start(const CallOptions& options) override;
   Result<void> stop(const CallOptions& options) override;
   Result<void> health(const CallOptions& options) override { return use().health(options); }
   Result<SandboxStats> stats(const CallOptions& options) override { return use().stats(options); }

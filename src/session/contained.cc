@@ -156,8 +156,9 @@ EnforcementReport ContainedSandbox::enforcement() const {
 
 // --- life
 
-Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine) {
-  const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel_));
+Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine,
+                                       const CancelToken& cancel) {
+  const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
   BELLJAR_CHECK(check_files_shared(engine.address(), facts, options_));
   const backend::RealHost host;
@@ -201,7 +202,7 @@ Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
   return Files::open(std::move(options));
 }
 
-Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
+Result<ContainedSandbox::Running> ContainedSandbox::make_running(const CancelToken& cancel) {
   Policy policy = embedded_.policy;
   BELLJAR_CHECK(runtime::check_served(policy));
   BELLJAR_CHECK(check_lifecycle(policy, lifecycle_));
@@ -216,15 +217,15 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
     outlet.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
-  Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel_));
-  Planned planned = BELLJAR_TRY(plan(policy, place, engine));
+  Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel));
+  Planned planned = BELLJAR_TRY(plan(policy, place, engine, cancel));
   std::shared_ptr<const ShownDir> shown;
   if (!place.files.empty()) {
     shown = std::make_shared<const ShownDir>(BELLJAR_TRY(ShownDir::create(planned.spec.state)));
     BELLJAR_CHECK(show_files(place.files, *shown, planned.spec));
   }
   (void)remove_orphans(engine);
-  const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel_));
+  const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
   Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr, {},
@@ -234,7 +235,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running() {
   BELLJAR_CHECK(box->plan(planned.report));
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   if (options_.mode == ContainerMode::kSession) {
-    BELLJAR_CHECK(box->start(made.engine, planned.report, cancel_));
+    BELLJAR_CHECK(box->start(made.engine, planned.report, cancel));
     made.box = std::move(box);
   }
   if (made.box != nullptr ? !made.box->container().held() : !made.engine.is_local()) report_unheld(planned.report);
@@ -253,24 +254,27 @@ ContainedSandbox::Box ContainedSandbox::make_box(const Running& running) const {
   return std::make_shared<ContainedBox>(running.spec, std::move(policy), std::move(outlet));
 }
 
-Result<void> ContainedSandbox::start() {
+Result<void> ContainedSandbox::start(const CallOptions& options) {
   if (!owner_.is_this() && running_ != nullptr)
     return OwningProcess::not_this();  // before the lock: a thread of the parent may hold it here
   owner_.take();
-  const std::lock_guard lock(mutex_);
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStart));
   if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
-    return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+    return Error(Code::kFailedPrecondition, kNoStart).reason("it runs already");
   BELLJAR_CHECK(check_not_cancelled(cancel_));
+  BELLJAR_CHECK(options.check(kNoStart));
+  const CancelToken end = BELLJAR_TRY(options.token(cancel_));
   // A process handle may hold it still, and with it the ports.
   if (running_ != nullptr && running_->box != nullptr) (void)running_->box->stop();
   running_ = nullptr;
-  if (const Ending before = std::exchange(unended_, {}); before.running != nullptr) (void)before.finish(cancel_);
+  if (const Ending before = std::exchange(unended_, {}); before.running != nullptr) (void)before.finish(end);
   network_rules_.reset();
   volume_.reset();  // ours, of the one that ended
   UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
-  Running made = BELLJAR_TRY(make_running());
+  auto made = make_running(end);
+  if (!made) return start_error(made.error(), options);
   volume_ = std::move(volume);
-  running_ = std::make_shared<const Running>(std::move(made));
+  running_ = std::make_shared<const Running>(*std::move(made));
   return {};
 }
 

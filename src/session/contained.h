@@ -43,7 +43,7 @@ class ContainedSandbox final : public Sandbox {
   // Our calls look on the host: not what is there under another name, or the container's own.
   std::vector<std::string> roots() const override;
   EnforcementReport enforcement() const override;
-  Result<void> start() override;
+  Result<void> start(const CallOptions& options) override;
   Result<void> stop(const CallOptions& options) override;
   Result<void> health(const CallOptions& options) override;
   Result<SandboxStats> stats(const CallOptions& options) override;
@@ -85,9 +85,9 @@ class ContainedSandbox final : public Sandbox {
   };
 
   Result<std::shared_ptr<const Running>> running(const CallOptions& options = {}) const;
-  Result<Running> make_running();
+  Result<Running> make_running(const CancelToken& cancel);
   Result<backend::container::Planned> plan(const Policy& policy, const backend::Workplace& place,
-                                           const backend::container::Engine& engine);
+                                           const backend::container::Engine& engine, const CancelToken& cancel);
   Result<Files> open_files(const backend::container::Planned& planned) const;
   Box make_box(const Running& running) const;  // with mutex_ held
   Result<Box> box_for_command(const Running& running);

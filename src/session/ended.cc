@@ -6,6 +6,7 @@
 #include <optional>
 #include <string_view>
 
+#include "belljar/cancel.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/process.h"
@@ -47,9 +48,14 @@ std::unique_ptr<Process> make_cancelled_process() { return std::make_unique<Canc
 
 Result<void> check_not_cancelled(const CancelToken& cancel) {
   if (!cancel.cancelled()) return {};
-  return Error(Code::kCanceled, "cannot start the sandbox")
-      .reason("it was cancelled")
-      .next("make another, with a token of its own");
+  return Error(Code::kCanceled, kNoStart).reason("it was cancelled").next("make another, with a token of its own");
+}
+
+Error start_error(const Error& error, const CallOptions& options) {
+  if (error.code() != Code::kCanceled) return error;
+  const Result<void> over = options.check(kNoStart);
+  if (over) return error;
+  return error.next().empty() ? over.error() : Error(over.error()).next(error.next());
 }
 
 Error not_healthy(const Error& why) {

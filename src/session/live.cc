@@ -225,27 +225,28 @@ void LiveSandbox::leave_transaction() noexcept {
   transaction_.reset();
 }
 
-Result<void> LiveSandbox::start() {
+Result<void> LiveSandbox::start(const CallOptions& options) {
   if (!owner_.is_this() && core_ != nullptr)
     return OwningProcess::not_this();  // before the locks: a thread of the parent may hold them here
   owner_.take();
-  const std::lock_guard life(life_);
-  const std::lock_guard lock(mutex_);
-  if (core_ != nullptr && core_->running())
-    return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+  const auto life = BELLJAR_TRY(lock_in_time(life_, options, kNoStart));
+  const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStart));
+  if (core_ != nullptr && core_->running()) return Error(Code::kFailedPrecondition, kNoStart).reason("it runs already");
   BELLJAR_CHECK(check_not_cancelled(cancel_));
+  BELLJAR_CHECK(options.check(kNoStart));
+  const CancelToken end = BELLJAR_TRY(options.token(cancel_));
   if (core_ != nullptr) core_->stop();  // it ended by itself, perhaps just now
   core_ = nullptr;
   network_rules_.reset();
   leave_transaction();
   volume_.reset();  // ours, of the one that ended
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
-  auto made = make_core(cancel_);
+  auto made = make_core(end);
   if (!made) {
     if (transaction_ && transaction_->end_if_new()) transaction_.reset();
     leave_transaction();
     volume_.reset();
-    return made.error();
+    return start_error(made.error(), options);
   }
   core_ = *std::move(made);
   enforcement_ = core_->enforcement();

@@ -48,7 +48,7 @@ class LiveSandbox final : public Sandbox {
   const std::string& workspace() const noexcept override { return embedded_.place.workspace; }
   std::vector<std::string> roots() const override { return roots_of(embedded_.policy.filesystem); }
   EnforcementReport enforcement() const override;
-  Result<void> start() override;
+  Result<void> start(const CallOptions& options) override;
   Result<void> stop(const CallOptions& options = {}) override;
   Result<void> health(const CallOptions& options = {}) override;
   // Cheaper than health(): its pid 1 serves, which is enough where nothing has run yet. Errors: kUnavailable.

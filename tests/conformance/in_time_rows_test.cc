@@ -35,7 +35,8 @@ Outcome check_over(Sandbox& sandbox, const CallOptions& over, Code code) {
     const auto failed = call.act(sandbox, in_time);
     EXPECT_FALSE(failed) << call.name << ": " << failed->line();
   }
-  EXPECT_TRUE(sandbox.start()) << "the twin of stop() did stop it";
+  EXPECT_EQ(sandbox.start(over).error().code(), code) << "the twin of stop() did stop it";
+  EXPECT_TRUE(sandbox.start(in_time));
   const auto after = sandbox.list("t");
   EXPECT_TRUE(after) << after.error().line();
   return Outcome::kSame;

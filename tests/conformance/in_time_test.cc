@@ -68,6 +68,17 @@ TEST(CallOptions, CancellingTheOneTokenLeavesTheOtherAlone) {
   EXPECT_FALSE(cancel.cancelled());
 }
 
+TEST(CallOptions, OneTokenStandsForASecondOneToo) {
+  const CancelToken one = CancelToken::create().value(), other = CancelToken::create().value();
+  const CancelToken timed = CallOptions::within(10min, one).token(other).value(),
+                    both = CallOptions{.cancel = one}.token(other).value();
+  const CancelToken alone = CallOptions{}.token(other).value();
+  for (const CancelToken& token : {timed, both, alone}) EXPECT_FALSE(token.cancelled());
+  other.cancel();
+  for (const CancelToken& token : {timed, both, alone}) EXPECT_TRUE(token.cancelled());
+  EXPECT_FALSE(one.cancelled());
+}
+
 TEST(CallOptions, SaysWhichOfBothItWas) {
   const CancelToken cancel = CancelToken::create().value();
   EXPECT_TRUE(CallOptions::within(10min, cancel).check("cannot do it"));
@@ -194,6 +205,12 @@ TEST_P(CloudInTime, EveryCallEndsWhenItsCallerSaysSo) {
     if (!cloud.is_program) {
       EXPECT_TRUE(sandbox->stop());
     }
+    if (std::string_view(cloud.name) == "e2b") {  // another start of what has stopped
+      service.stalling.stall(true);
+      EXPECT_EQ(sandbox->start(CallOptions::within(100ms)).error().code(), Code::kDeadlineExceeded);
+      service.stalling.stall(false);
+      EXPECT_TRUE(sandbox->start(CallOptions::within(kLongest))) << "the twin";
+    }
   }
   EXPECT_EQ(left.report(), "");
 }
@@ -240,6 +257,12 @@ TEST(InTime, AStartThatHangsHoldsNoCallLongerThanItAllows) {
   EXPECT_EQ(start.error().code(), Code::kCanceled) << start.error().line();
   EXPECT_EQ(sandbox->stat("f", CallOptions::within(10min)).error().code(), Code::kFailedPrecondition) << "nobody holds it";
   EXPECT_TRUE(sandbox->stop(CallOptions::within(10min)));
+  // A start's own options end it as well, long before an engine's ten seconds to answer.
+  config.cancel = {};
+  const auto another = make_sandbox(config).value();
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(another->start(CallOptions::within(50ms)).error().code(), Code::kDeadlineExceeded);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, 9s);
 }
 
 // --- an engine that does not answer

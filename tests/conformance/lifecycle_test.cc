@@ -463,34 +463,36 @@ TEST_F(Lifecycle, AMockRefusesWhatNoBackendServes) {
 TEST_F(Lifecycle, AStartThatHangsEndsWhenItIsCancelled) {
   config_.workspaces = place_.path();
   config_.on_stop = OnStop::kClean;
-  int go[2];
-  ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
-  const UniqueFd gone(go[0]);
-  UniqueFd goes(go[1]);
-  test::HeldStart held([&] {
-    goes.reset();
-    SandboxConfig config = config_;
-    const auto token = CancelToken::create();
-    if (!token) return 1;
-    config.cancel = *token;
-    std::thread canceller([&] {
-      char byte = 0;
-      (void)!::read(gone.get(), &byte, 1);
-      token->cancel();
+  for (const bool by_the_call : {false, true}) {  // whose token it is: the call's, or the sandbox's
+    int go[2];
+    ASSERT_EQ(::pipe2(go, O_CLOEXEC), 0);
+    const UniqueFd gone(go[0]);
+    UniqueFd goes(go[1]);
+    test::HeldStart held([&] {
+      goes.reset();
+      SandboxConfig config = config_;
+      const auto token = CancelToken::create();
+      if (!token) return 1;
+      if (!by_the_call) config.cancel = *token;
+      std::thread canceller([&] {
+        char byte = 0;
+        (void)!::read(gone.get(), &byte, 1);
+        token->cancel();
+      });
+      int code = 2;
+      if (const auto sandbox = make_sandbox(config); sandbox) {
+        const auto started = (*sandbox)->start({.cancel = by_the_call ? *token : CancelToken()});
+        code = started ? 3 : started.error().code() == Code::kCanceled ? 42 : 4;
+      }
+      canceller.join();
+      return code;
     });
-    int code = 2;
-    if (const auto sandbox = make_sandbox(config); sandbox) {
-      const auto started = (*sandbox)->start();
-      code = started ? 3 : started.error().code() == Code::kCanceled ? 42 : 4;
-    }
-    canceller.join();
-    return code;
-  });
-  ASSERT_TRUE(held.await_call());
-  goes.reset();
-  EXPECT_TRUE(held.await_all_ended(60s));
-  EXPECT_EQ(held.wait(), 42);
-  EXPECT_TRUE(fs::is_empty(place_.path()));
+    ASSERT_TRUE(held.await_call());
+    goes.reset();
+    EXPECT_TRUE(held.await_all_ended(60s));
+    EXPECT_EQ(held.wait(), 42);
+    EXPECT_TRUE(fs::is_empty(place_.path()));
+  }
 }
 
 TEST_F(Lifecycle, ACancelledTokenStartsNothingMore) {

@@ -35,7 +35,7 @@ class ShellBench : public testing::Test {
     options_.on_stop = on_stop;
     auto made = remote::shell::ShellSandbox::make(cloud_, config_, options_);
     if (!made) return made.error();
-    if (const auto begun = (*made)->start(); !begun) return begun.error();
+    if (const auto begun = (*made)->start({}); !begun) return begun.error();
     return std::shared_ptr<CloudSandbox>(*std::move(made));
   }
   std::shared_ptr<CloudSandbox> create(std::optional<CloudOnStop> on_stop = {}) {

@@ -59,10 +59,11 @@ class Mock final : public MockSandbox {
     return {{"mode", "mock", "", Enforced::kNone, "the mock backend executes nothing and holds nothing", true}};
   }
 
-  Result<void> start() override {
+  Result<void> start(const CallOptions& options) override {
     const std::lock_guard lock(mutex_);
     BELLJAR_CHECK(enter("start", ""));
     if (running_) return log_failed(Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already"));
+    BELLJAR_CHECK(go_on(options));
     running_ = true;
     return {};
   }

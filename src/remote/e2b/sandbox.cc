@@ -126,33 +126,38 @@ Result<Control> RemoteSandbox::find_service() {
   return Control(http_, address, options_.request_timeout, options_.least_lifetime);
 }
 
-Result<Granted> RemoteSandbox::enter(const Control& control) {
-  if (const std::string before = sandbox_id(); !before.empty()) return control.connect(before, options_.lifetime, config_.cancel);
+Result<Granted> RemoteSandbox::enter(const Control& control, const CancelToken& cancel) {
+  if (const std::string before = sandbox_id(); !before.empty()) return control.connect(before, options_.lifetime, cancel);
   return control.create({.template_id = options_.template_id,
                          .lifetime = options_.lifetime,
                          .metadata = options_.metadata,
                          .variables = {},
                          .internet = config_.policy.network.mode != NetMode::kNone,
-                         .cancel = config_.cancel});
+                         .cancel = cancel});
 }
 
-Result<void> RemoteSandbox::start() {
+Result<void> RemoteSandbox::start(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());  // before the locks: a thread of the parent may hold them here
-  const std::lock_guard one(starting_);
+  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, session::kNoStart));
   {
     const std::lock_guard lock(mutex_);
-    if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+    if (running_ != nullptr) return Error(Code::kFailedPrecondition, session::kNoStart).reason("it runs already");
   }
   BELLJAR_CHECK(session::check_not_cancelled(config_.cancel));
+  BELLJAR_CHECK(options.check(session::kNoStart));
   Control control = BELLJAR_TRY(find_service());
   const bool made = sandbox_id().empty();
-  Granted granted = BELLJAR_TRY(enter(control));
+  const CancelToken end = BELLJAR_TRY(options.token(config_.cancel));
+  auto entered = enter(control, end);
+  if (!entered) return session::start_error(entered.error(), options);
+  Granted granted = *std::move(entered);
   const std::string remote = granted.id;
   auto core =
       std::make_shared<Core>(Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout),
                              workspace_, random_hex(8));
   RemoteFiles files(core);
   auto there = session::check_not_cancelled(config_.cancel);
+  if (there) there = options.check(session::kNoStart);
   if (there) there = files.make_workspace();
   if (!there) {
     return made ? control.abandon(remote, there.error()) : there.error();
@@ -357,7 +362,7 @@ using remote::e2b::RemoteSandbox;
 
 Result<std::shared_ptr<E2bSandbox>> started(const SandboxConfig& config, E2bOptions options) {
   auto sandbox = BELLJAR_TRY(remote::e2b::make(config, std::move(options)));
-  BELLJAR_CHECK(sandbox->start());
+  BELLJAR_CHECK(sandbox->start({}));
   return std::shared_ptr<E2bSandbox>(std::move(sandbox));
 }
 

@@ -26,7 +26,7 @@ class RemoteSandbox final : public E2bSandbox {
   const std::string& id() const noexcept override { return id_; }
   const std::string& workspace() const noexcept override { return workspace_; }
   EnforcementReport enforcement() const override;
-  Result<void> start() override;
+  Result<void> start(const CallOptions& options) override;
   Result<void> stop(const CallOptions& options) override;
   Result<void> health(const CallOptions& options) override;
   Result<SandboxStats> stats(const CallOptions& options) override;
@@ -57,7 +57,7 @@ class RemoteSandbox final : public E2bSandbox {
 
   Result<RunningPtr> running() const;
   Result<Control> find_service();
-  Result<Granted> enter(const Control& control);
+  Result<Granted> enter(const Control& control, const CancelToken& cancel);
   Result<RunRequest> request_for(const RunningPtr& alive, const Command& command) const;
   Result<void> leave_it(const CancelToken& end);
   RunningPtr leave();  // ends the commands; null: it does not run

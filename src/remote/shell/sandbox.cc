@@ -113,10 +113,10 @@ Result<void> ShellSandbox::check() {
   return {};
 }
 
-Result<std::shared_ptr<const Machine>> ShellSandbox::enter() const {
+Result<std::shared_ptr<const Machine>> ShellSandbox::enter(const CancelToken& cancel) const {
   const std::string before = sandbox_id();
-  if (before.empty()) return service_->create(config_.policy, config_.cancel);
-  auto connected = service_->connect(before, config_.cancel);
+  if (before.empty()) return service_->create(config_.policy, cancel);
+  auto connected = service_->connect(before, cancel);
   if (!connected && connected.error().code() == Code::kCanceled)
     return Error(connected.error()).next(format("it may have been resumed, and run on: pause or end {}", belljar::quoted(before)));
   auto machine = BELLJAR_TRY(std::move(connected));
@@ -131,20 +131,25 @@ Error ShellSandbox::abandon(const std::string& remote, Error error) const {
   return Error(error.code(), error.what()).reason(error.reason()).next(next);
 }
 
-Result<void> ShellSandbox::start() {
+Result<void> ShellSandbox::start(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());  // before the locks: a thread of the parent may hold them here
-  const std::lock_guard one(starting_);
+  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, session::kNoStart));
   {
     const std::lock_guard lock(mutex_);
-    if (running_ != nullptr) return Error(Code::kFailedPrecondition, "cannot start the sandbox").reason("it runs already");
+    if (running_ != nullptr) return Error(Code::kFailedPrecondition, session::kNoStart).reason("it runs already");
   }
   BELLJAR_CHECK(session::check_not_cancelled(config_.cancel));
+  BELLJAR_CHECK(options.check(session::kNoStart));
   BELLJAR_CHECK(check());
   const bool made = sandbox_id().empty();
-  const auto machine = BELLJAR_TRY(enter());
+  const CancelToken end = BELLJAR_TRY(options.token(config_.cancel));
+  const auto entered = enter(end);
+  if (!entered) return session::start_error(entered.error(), options);
+  const auto& machine = *entered;
   const std::string remote = machine->id();
   auto core = std::make_shared<Core>(machine, workspace_, random_hex(8), options_.request_timeout);
   auto settled = session::check_not_cancelled(config_.cancel);
+  if (settled) settled = options.check(session::kNoStart);
   if (settled) settled = core->settle();
   if (!settled) {
     if (made) return abandon(remote, settled.error());

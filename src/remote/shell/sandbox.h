@@ -40,7 +40,7 @@ class ShellSandbox : public CloudSandbox {
   const std::string& id() const noexcept override { return id_; }
   const std::string& workspace() const noexcept override { return workspace_; }
   EnforcementReport enforcement() const override;
-  Result<void> start() override;
+  Result<void> start(const CallOptions& options) override;
   Result<void> stop(const CallOptions& options) override;
   Result<void> health(const CallOptions& options) override;
   Result<SandboxStats> stats(const CallOptions& options) override;
@@ -70,7 +70,7 @@ class ShellSandbox : public CloudSandbox {
 
   ShellSandbox(std::shared_ptr<Service> service, SandboxConfig config, ShellOptions options, std::string workspace);
   Result<void> check();
-  Result<std::shared_ptr<const Machine>> enter() const;
+  Result<std::shared_ptr<const Machine>> enter(const CancelToken& cancel) const;
   Error abandon(const std::string& remote, Error error) const;
   Result<RunningPtr> running() const;
   Result<RunRequest> request_for(const Command& command) const;

@@ -114,7 +114,7 @@ Result<std::shared_ptr<ShellSandbox>> make(const SandboxConfig& config, const Vo
 
 Result<std::shared_ptr<CloudSandbox>> started(const SandboxConfig& config, const VolcengineOptions& options) {
   auto sandbox = BELLJAR_TRY(make(config, options));
-  BELLJAR_CHECK(sandbox->start());
+  BELLJAR_CHECK(sandbox->start({}));
   return std::shared_ptr<CloudSandbox>(std::move(sandbox));
 }
 
