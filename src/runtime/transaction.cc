@@ -1,8 +1,6 @@
 #include "runtime/transaction.h"
 
-#include <linux/magic.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <string>
@@ -12,6 +10,7 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "txn/store.h"
 
 namespace belljar::runtime {
 
@@ -32,12 +31,6 @@ backend::WorkspaceLayers to_layers(const txn::Layers& layers) {
   return result;
 }
 
-// An overlay on it needs user.* attributes, which tmpfs has since Linux 6.6 and by its kernel's configuration.
-static bool on_tmpfs(const std::string& path) {
-  struct statfs facts{};
-  return ::statfs(path.c_str(), &facts) == 0 && facts.f_type == TMPFS_MAGIC;
-}
-
 Error explain_overlay(Error error, const txn::Place& place) {
   if (!error.call().starts_with("tree: overlay")) return error;
   const int errnum = error.errnum();
@@ -45,8 +38,7 @@ Error explain_overlay(Error error, const txn::Place& place) {
       .sys(errnum, error.call())
       .reason(format("the file system of {} cannot take what overlayfs writes (overlayfs itself and network file systems cannot)",
                      quoted(place.state_dir)))
-      .next(
-          format("set XDG_STATE_HOME to a directory on ext4, xfs{}", on_tmpfs(place.state_dir) ? " or btrfs" : ", btrfs or tmpfs"));
+      .next(txn::advise_state_dir(place.state_dir));
 }
 
 std::string group_limit(const txn::Place& place) {

@@ -5,6 +5,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -80,6 +81,22 @@ std::int64_t born_workspace(int fd) noexcept {
   return ::fstatfs(fd, &system) == 0 && system.f_type != OVERLAYFS_SUPER_MAGIC ? born(fd) : 0;
 }
 
+bool is_on_tmpfs(const std::string& path) noexcept {
+  struct statfs system{};
+  return ::statfs(path.c_str(), &system) == 0 && system.f_type == TMPFS_MAGIC;
+}
+
+// Without them overlayfs mounts, and answers EIO where a directory is to take the place of the workspace's.
+Error no_attributes(const Place& place) {
+  return Error(Code::kFailedPrecondition, "cannot run in a transaction (--txn)")
+      .sys(ENOTSUP, "fsetxattr")
+      .reason(format("overlayfs needs user.* attributes, and {} lies on {}", quoted(place.state_dir),
+                     is_on_tmpfs(place.state_dir)
+                         ? "a tmpfs, which keeps none on this kernel (Linux 6.6 and later with CONFIG_TMPFS_XATTR do)"
+                         : "a file system that keeps none"))
+      .next(advise_state_dir(place.state_dir));
+}
+
 // The path that matters for what lies where; the last components may be missing still.
 std::string canonical(const std::string& path) {
   if (std::string real = real_path(path); !real.empty()) return real;
@@ -98,6 +115,10 @@ Result<void> check_name(const std::string& name, std::string_view what) {
   return Error(Code::kInvalidArgument, format("cannot use {} as the name of a {}", quoted(name), what))
       .reason("a name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter, a digit or `_`")
       .next("choose another name");
+}
+
+std::string advise_state_dir(const std::string& state_dir) {
+  return format("set XDG_STATE_HOME to a directory on ext4, xfs{}", is_on_tmpfs(state_dir) ? " or btrfs" : ", btrfs or tmpfs");
 }
 
 Result<Store> Store::open(const Place& given, Open how) {
@@ -255,6 +276,10 @@ Result<void> Transaction::begin(const Place& place) {
   if (::mkdirat(store_.root(), beside.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name_);
   dir_ = UniqueFd(::openat(store_.root(), beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir_.valid()) return call_failed(errno, "openat", "make the transaction", name_);
+  if (::fsetxattr(dir_.get(), "user.belljar", "", 0, 0) < 0 && errno == ENOTSUP) {
+    (void)remove_tree(store_.path() + "/" + beside);
+    return no_attributes(place);
+  }
   Meta meta;
   meta.workspace = place.workspace;
   meta.born = born_workspace(store_.workspace());

@@ -27,6 +27,8 @@ namespace belljar::txn {
 constexpr std::size_t kMostLayers = 64;
 
 Result<void> check_name(const std::string& name, std::string_view what);
+// What to do where layers cannot lie in `state_dir`, for errors.
+std::string advise_state_dir(const std::string& state_dir);
 
 // The folder of one workspace. A resource; one thread.
 class Store {

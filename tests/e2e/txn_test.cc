@@ -1,6 +1,8 @@
 // `belljar run --txn` and the commands about transactions as people use them.
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -176,6 +178,36 @@ TEST_F(Txn, WhatCannotBeHeldIsRefusedByName) {
   refused({"rollback", "--txn-name", "none"}, "cannot find the transaction");
   EXPECT_EQ(txn({"run", "--txn", "--", "true"}).exit_code, 0);
   EXPECT_EQ(txn({"diff"}).exit_code, 0);
+}
+
+// overlayfs marks what it puts in the place of a directory of the host's by user.* attributes: a tmpfs has them, where the kernel
+// lets it, and a ramfs never has.
+TEST_F(Txn, TheStateDirectoryLiesWhereAttributesAreKept) {
+  BELLJAR_NEEDS(as_root());
+  write("d/old", "1\n");
+  const auto on = [&](const char* type, const auto& look) {
+    must(::mount(type, state().c_str(), type, 0, "mode=0700"));
+    look(shell("rm -r d && mkdir d && echo new >d/f && mv d e && ls e"));
+    must(::umount2(state().c_str(), MNT_DETACH));
+  };
+  on("ramfs", [](const Outcome& outcome) {
+    EXPECT_EQ(outcome.exit_code, 125) << outcome;
+    EXPECT_NE(outcome.err.find("needs user.* attributes"), std::string::npos) << outcome;
+    EXPECT_NE(outcome.err.find("next:   set XDG_STATE_HOME to a directory on ext4, xfs, btrfs or tmpfs\n"), std::string::npos)
+        << outcome;
+  });
+  on("tmpfs", [&](const Outcome& outcome) {
+    if (::setxattr(state().c_str(), "user.test", "", 0, 0) == 0) {
+      EXPECT_EQ(outcome.out, "f\n") << outcome;
+      EXPECT_EQ(outcome.err, "");
+      EXPECT_EQ(diff(), "D d/\nD d/old\nA e/\nA e/f\n");
+      EXPECT_EQ(txn({"commit"}).exit_code, 0);
+      EXPECT_EQ(read_file(ws("e/f")), "new\n");
+    } else {
+      EXPECT_NE(outcome.err.find("lies on a tmpfs, which keeps none on this kernel"), std::string::npos) << outcome;
+      EXPECT_NE(outcome.err.find("on ext4, xfs or btrfs\n"), std::string::npos) << outcome;
+    }
+  });
 }
 
 TEST_F(Txn, OneCommandAtATime) {
