@@ -43,6 +43,9 @@ namespace belljar::launch {
 namespace {
 
 constexpr char kMoreFiles[] = "raise the limit of open files (`ulimit -n`)";
+constexpr char kInAnother[] =
+    "inside another Belljar, where Landlock is refused, too, start that one with --allow-nested-userns, this one with "
+    "--enable-weaker-nested-sandbox";
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
 constexpr int kStopGraceMs = 1'000;       // what a start with a command may still take once StartOptions::stop is readable
 
@@ -292,13 +295,13 @@ class Starter {
       next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
     } else if (error == ENOSYS) {
       reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
-      next = "run outside of the other sandbox, or choose --backend landlock";
+      next = format("run outside of the other sandbox, or choose --backend landlock; {}", kInAnother);
     } else if (error == EPERM) {
       const auto allowed = kernel::read_small_file(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone");  // Debian's own
       const bool off = allowed && allowed->starts_with('0');
       reason = off ? "kernel.unprivileged_userns_clone is 0" : "this kernel or an outer container refuses user namespaces";
       next = off ? "run `sudo sysctl kernel.unprivileged_userns_clone=1`, or choose --backend landlock; see `belljar doctor`"
-                 : "see `belljar doctor` for the cause, or choose --backend landlock";
+                 : format("see `belljar doctor` for the cause, or choose --backend landlock; {}", kInAnother);
     }
     return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
   }
@@ -361,11 +364,14 @@ class Starter {
     std::string call(step.name);
     if (reply.op >= 0) call = format("{}: {}", step.name, describe(plan_.mounts[static_cast<std::size_t>(reply.op)]));
     sandbox_.kill_and_reap();
+    std::string next = "see `belljar doctor` for what this machine can enforce";
+    if (reply.errnum == EMFILE) next = format("{}: building the tree takes about 100", kMoreFiles);
+    else if (reply.errnum == EPERM && call.starts_with("tree: proc"))
+      next = "inside another sandbox, --enable-weaker-nested-sandbox goes on without a /proc of its own; see `belljar doctor`";
     return Error(reply.errnum == ENOSPC || reply.errnum == ENOMEM ? Code::kResourceExhausted : Code::kFailedPrecondition,
                  format("cannot {}", step.doing))
         .sys(reply.errnum, std::move(call))
-        .next(reply.errnum == EMFILE ? format("{}: building the tree takes about 100", kMoreFiles)
-                                     : "see `belljar doctor` for what this machine can enforce");
+        .next(std::move(next));
   }
 
   void accept(Received& received) {

@@ -127,7 +127,13 @@ TEST(NestedSandbox, BelljarRunsInABelljarThatLetsNamespacesNest) {
   const Outcome made = nested({"--allow-nested-userns"}, {"--enable-weaker-nested-sandbox"});
   EXPECT_EQ(made.out, "x\n") << made;
   EXPECT_NE(made.err.find("/etc/belljar-test"), std::string::npos) << made;
+  const Outcome neither = nested({}, {}), one = nested({"--allow-nested-userns"}, {});
   EXPECT_EQ(nested({}, {"--enable-weaker-nested-sandbox"}).exit_code, 125) << "the outer one lets nothing nest";
+  EXPECT_EQ(neither.exit_code, 125) << neither;
+  EXPECT_TRUE(has(neither.err, "start that one with --allow-nested-userns, this one with --enable-weaker-nested-sandbox\n"))
+      << neither;
+  EXPECT_EQ(one.exit_code, 125) << one;
+  EXPECT_TRUE(has(one.err, "next:   inside another sandbox, --enable-weaker-nested-sandbox goes on without a /proc")) << one;
 }
 
 // The host's /bin and /lib64 are links into /usr.

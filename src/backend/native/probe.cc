@@ -208,6 +208,7 @@ Advice advise_userns(const UsernsSettings& settings, int errnum, std::string_vie
   return {"an outer container or its seccomp filter refuses user namespaces, or this process is in a chroot",
           {"in Docker: run the container with --security-opt seccomp=unconfined, or a profile that allows clone with CLONE_NEWUSER "
            "and the mount calls",
+           "in another Belljar: start that one with --allow-nested-userns, this one with --enable-weaker-nested-sandbox",
            "or use --backend landlock"},
           {}};
 }
