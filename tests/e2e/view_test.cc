@@ -14,6 +14,7 @@
 #include "support/built.h"
 #include "support/has.h"
 #include "support/identity.h"
+#include "support/must.h"
 #include "support/run.h"
 #include "support/temp_dir.h"
 
@@ -134,6 +135,29 @@ TEST(NestedSandbox, BelljarRunsInABelljarThatLetsNamespacesNest) {
       << neither;
   EXPECT_EQ(one.exit_code, 125) << one;
   EXPECT_TRUE(has(one.err, "next:   inside another sandbox, --enable-weaker-nested-sandbox goes on without a /proc")) << one;
+}
+
+// Root's commands have another id: what is closed to others is lent, and nothing else of it.
+TEST(RootOnly, AWorkspaceThatIsClosedToOthersIsReadOnlyAsWell) {
+  BELLJAR_NEEDS(as_root());
+  const TempDir home, place("/var/lib");
+  if (on_overlay(place.path())) GTEST_SKIP() << "needs idmapped mounts";
+  for (const char* name : {"ws/f", "ws/in/f", "ws/secret", "beside/f"}) place.write(name, std::string(name) + "\n", 0600);
+  const auto in = [&](const std::string& workspace, const std::string& text) {
+    return belljar({"run", "--policy", "read-only", "--hide", place / "ws/secret", "-c", text},
+                   {.stdin_is = Input::kNull, .cwd = place / workspace, .env = {{"HOME", home.path()}}});
+  };
+  for (const mode_t mode : {0700U, 0755U}) {
+    must(::chmod(place.path().c_str(), mode));
+    for (const char* folder : {"ws", "ws/in"}) {
+      must(::chmod((place / folder).c_str(), 0700));
+      const Outcome read = in(folder, "pwd && cat f && ls " + place.path());
+      EXPECT_EQ(read.out, place / folder + "\n" + folder + "/f\n" + (mode == 0700U ? "ws\n" : "beside\nws\n")) << read;
+      EXPECT_NE(in(folder, "echo x >f").exit_code, 0);
+    }
+    EXPECT_EQ(in("ws", "cat secret ../beside/f").out, "");
+  }
+  EXPECT_EQ(read_file(place / "ws/f"), "ws/f\n");
 }
 
 // The host's /bin and /lib64 are links into /usr.

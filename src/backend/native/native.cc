@@ -92,6 +92,12 @@ class Lender {
     const PathFacts facts = host_.facts(folder);
     return (facts.mode & S_IXOTH) != 0 || facts.uid == uid_;
   }
+  // May it list `folder` as it is?
+  bool readable(const std::string& folder) const {
+    constexpr mode_t kAll = S_IROTH | S_IXOTH;
+    const PathFacts facts = host_.facts(folder);
+    return facts.uid == uid_ || (facts.mode & kAll) == kAll;
+  }
   // May anybody make files in `folder` as it is?
   bool open_to_all(const std::string& folder) const {
     constexpr mode_t kAll = S_IWOTH | S_IXOTH;
@@ -228,6 +234,15 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
                      .target = place.home,
                      .readonly = true,
                      .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
+  }
+  // A workspace that is only read is shown with the owner and mode it has, where that lets the lent id in.
+  const auto holds_it = [&](const Bind& bind) { return bind.lend && is_under(place.workspace, bind.target); };
+  const bool readable = lender.readable(place.workspace) && closed_ancestors(host, lender, place.workspace).empty();
+  if (view.whole_root && !readable && std::ranges::none_of(view.binds, holds_it) && !is_under(place.workspace, place.home)) {
+    extra.push_back({.source = place.workspace,
+                     .target = place.workspace,
+                     .readonly = true,
+                     .detached_fd = BELLJAR_TRY(lender.lend(plan, place.workspace, true))});
   }
   open_way(place.workspace);
   if (view.layered) BELLJAR_CHECK(lender.lend_layers(plan, *view.layered));
