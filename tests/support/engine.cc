@@ -177,6 +177,14 @@ Outcome Engine::client(std::vector<std::string> words) const {
   return run(words, {.env = {{"PATH", kPath}, {"HOME", directory_.path()}}});
 }
 
+// By the command of Podman itself: what its service imports it leaves in /var/tmp.
+Outcome Engine::import(const std::string& tar, const std::string& name) const {
+  if (kind_ == EngineKind::kDocker) return client({"import", tar, name});
+  std::vector<std::string> words = podman();
+  words.insert(words.end(), {"import", tar, name});
+  return run(words, {.env = {{"PATH", kPath}, {"HOME", directory_.path()}}});
+}
+
 std::vector<std::string> Engine::containers() const {
   std::istringstream lines(client({"ps", "--all", "--quiet", "--no-trunc"}).out);
   std::vector<std::string> ids;
@@ -199,10 +207,7 @@ void Engine::import_image() {
   directory_.write("root/bin/bash", "#!/bin/sh\nexec /bin/sh \"$@\"\n", 0755);
   directory_.write("root/bin/node", "#!/bin/sh\necho v20.0.0-of-the-image\n", 0755);
   const Outcome packed = run({"tar", "--create", "--file", directory_ / "image.tar", "--directory", root, "."});
-  std::vector<std::string> words = {"docker", "--host", address()};
-  if (kind_ == EngineKind::kPodman) words = podman();
-  words.insert(words.end(), {"import", directory_ / "image.tar", image()});
-  const Outcome imported = run(words, {.env = {{"PATH", kPath}, {"HOME", directory_.path()}}});
+  const Outcome imported = import(directory_ / "image.tar", image());
   if (packed.exit_code != 0 || imported.exit_code != 0) throw std::runtime_error("import: " + packed.err + imported.err);
 }
 

@@ -31,6 +31,8 @@ class Engine {
 
   // The engine's own client, for what a test looks at.
   Outcome client(std::vector<std::string> words) const;
+  // An image of the files in an archive.
+  Outcome import(const std::string& tar, const std::string& name) const;
   std::vector<std::string> containers() const;  // ids, running or not
 
   void stop(int signal = 15);
