@@ -1,15 +1,36 @@
 #include "cli/command_words.h"
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "base/environment.h"
+#include "belljar/command.h"
 #include "belljar/error.h"
+#include "belljar/result.h"
+#include "cli/command_line.h"
+#include "runtime/pump.h"
+#include "runtime/stdio.h"
 
 namespace belljar::cli {
 
-Result<Command> command_from(const std::optional<std::string>& shell_text, const std::vector<std::string>& program, bool login,
-                             std::string_view usage) {
+std::vector<std::string> CommandWords::all() const {
+  std::vector<std::string> words = program;
+  if (shell_text) words.insert(words.begin(), {"-c", *shell_text});
+  return words;
+}
+
+void add_pty_options(const OptionParser& command, CommandWords& words) {
+  const Option pty =
+      command.add_flag("--pty", words.pty, "Give the command a terminal of its own (default: when stdin and stdout are terminals)");
+  command.add_flag("--no-pty", words.no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
+}
+
+Result<Command> command_from(const CommandWords& words, bool login, std::string_view usage) {
+  const std::vector<std::string>& program = words.program;
   Command command;
-  if (shell_text) {
-    command = login ? login_shell_command(*shell_text, own_variable("SHELL")) : shell_command(*shell_text);
+  if (words.shell_text) {
+    command = login ? login_shell_command(*words.shell_text, own_variable("SHELL")) : shell_command(*words.shell_text);
     // As `sh -c text NAME ARG...`.
     command.argv.insert(command.argv.end(), program.begin(), program.end());
     return command;
@@ -25,6 +46,19 @@ Result<Command> command_from(const std::optional<std::string>& shell_text, const
     return Error(Code::kInvalidArgument, "there is no command to run").next(std::string(usage));
   command.argv = program;
   return command;
+}
+
+runtime::StdioOptions streams_of(const CommandWords& words) {
+  runtime::StdioOptions options;
+  if (words.json) {
+    options.output = runtime::OutputTo::kCapture;
+    options.cap = kJsonOutputBytes;
+  }
+  if (words.pty) options.pty = runtime::Pty::kYes;
+  if (words.no_pty) options.pty = runtime::Pty::kNo;
+  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
+  if (words.shell_text && !words.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal) options.input = runtime::Input::kNull;
+  return options;
 }
 
 }  // namespace belljar::cli

@@ -8,7 +8,6 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
@@ -21,7 +20,6 @@
 
 #include "base/environment.h"
 #include "base/format.h"
-#include "base/unique_fd.h"
 #include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
@@ -34,29 +32,24 @@
 #include "cli/audited.h"
 #include "cli/choose.h"
 #include "cli/command_line.h"
+#include "cli/command_words.h"
 #include "cli/container/relay.h"
 #include "cli/errors.h"
 #include "cli/load.h"
-#include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/refused_run.h"
+#include "cli/run_flags.h"
 #include "cli/run_notes.h"
 #include "policy/backends.h"
-#include "runtime/json.h"
 #include "runtime/pump.h"
-#include "runtime/run.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
 
 namespace belljar::cli {
 namespace {
 
-constexpr std::uint64_t kJsonOutputBytes = 200'000;
-
-using Given = SandboxedRun;
-
-Result<Command> find_command(const Given& given, const SandboxedBackend& backend) {
-  if (given.txn || !given.txn_name.empty())
+Result<Command> find_command(const RunFlags& given, const SandboxedBackend& backend) {
+  if (given.txn || given.txn_name)
     return Error(Code::kUnimplemented, format("the {} backend does not serve --txn", backend.name))
         .reason("transactions are overlays of our own mount namespaces")
         .next("use the native backend, or drop --txn");
@@ -148,7 +141,7 @@ struct Begun {
   std::shared_ptr<Sandbox> sandbox;
 };
 
-Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
+Result<Begun> begin(const RunFlags& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
                     const CancelToken& cancel) {
   Begun begun{BELLJAR_TRY(find_command(given, backend)), nullptr};
   SandboxConfig config;
@@ -165,20 +158,12 @@ Result<Begun> begin(const Given& given, const SandboxedBackend& backend, const L
   return begun;
 }
 
-std::vector<std::string> words_of(const Given& given) {
-  std::vector<std::string> words = given.program;
-  if (given.shell_text) words.insert(words.begin(), {"-c", *given.shell_text});
-  return words;
-}
-
 // This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
-Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, Choice& choice, LoadedPolicy& loaded,
+Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend, Choice& choice, LoadedPolicy& loaded,
                           RunAudit& audit, std::optional<runtime::Signals>& signals, std::optional<int>& ended) {
-  std::vector<const char*> words;
-  for (const std::string& word : given.words) words.push_back(word.c_str());
   for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
     if (name != backend.name) {
-      choice.failed(choice.hand_on(name, words, given.program));
+      choice.failed(choice.hand_on(name, given.words, given.program));
       continue;
     }
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
@@ -192,34 +177,30 @@ Result<Begun> begin_first(const Given& given, const SandboxedBackend& backend, C
     if (begun || !policy::is_worth_another(begun.error())) return begun;
     signals.reset();
     choice.failed(begun.error());
-    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(words_of(given), begun.error()));
+    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(given.all(), begun.error()));
   }
   return choice.refusal();
 }
 
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
-Result<Relayed> run_it(const Given& given, const SandboxedBackend& backend, RunAudit& audit, UniqueFd& report,
-                       std::optional<Error>& unstopped, std::vector<TriedBackend>& tried) {
-  auto loaded = load_policy(given.flags);
-  audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
-  if (!loaded) return loaded.error();
-  for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
-  if (!given.report.empty()) report = BELLJAR_TRY(create_output(given.report, "the report", "--report", *loaded));
-  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded->effective, backend.name));
+Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, RunRecord& record, std::optional<Error>& unstopped) {
+  LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load_policy(given.flags), record));
+  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded.effective, backend.name));
+  BELLJAR_CHECK(open_report(given, loaded, record));
   std::optional<runtime::Signals> signals;
   std::optional<int> ended;
-  auto begun = begin_first(given, backend, choice, *loaded, audit, signals, ended);
-  tried = choice.tried();
+  auto begun = begin_first(given, backend, choice, loaded, record.audit, signals, ended);
+  record.tried = choice.tried();
   if (!begun && ended) return Relayed{ended_before(*ended)};
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
-  warn_of_accepted(sandbox->enforcement(), loaded->effective.policy);
+  warn_of_accepted(sandbox->enforcement(), loaded.effective.policy);
   if (ended) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
     return Relayed{ended_before(*ended)};
   }
-  const Limits& limits = loaded->effective.policy.limits;
+  const Limits& limits = loaded.effective.policy.limits;
   SpawnOptions options;
   options.timeout = limits.timeout;
   options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
@@ -249,59 +230,13 @@ void tell(const Relayed& ran, bool verbose) {
   tell_limits(result, ran.output_dropped);
 }
 
-int run_command(const Given& given, const SandboxedBackend& backend) {
-  RunAudit audit;
-  UniqueFd report;
+int run_command(const RunFlags& given, const SandboxedBackend& backend) {
+  RunRecord record;
   std::optional<Error> unstopped;
-  std::vector<TriedBackend> tried;
-  const auto ran = run_it(given, backend, audit, report, unstopped, tried);
+  auto ran = run_it(given, backend, record, unstopped);
   if (ran) tell(*ran, given.verbose);
-  else print_error(ran.error());
-  if (!ran && !report.valid()) report = create_report_of_refusal(given.report, ran.error());
-  ExecResult result = ran ? ran->result : runtime::failed_start(ran.error());
-  result.tried = std::move(tried);
-  int exit_code = result.exit_code;
-  if (unstopped) {
-    print_error(*unstopped);
-    if (exit_code == 0) exit_code = 125;
-  }
-  if (const auto recorded = ran ? audit.end(result) : audit.refused(words_of(given), ran.error()); !recorded) {
-    print_error(recorded.error());
-    if (exit_code == 0) exit_code = 125;
-  }
-  const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
-    if (const auto wrote = write_line(fd, runtime::to_json(result, streams), what); !wrote) {
-      print_error(wrote.error());
-      if (exit_code == 0) exit_code = 125;
-    }
-  };
-  if (const auto whole = report.valid() ? check_report(report.get(), given.report) : Result<void>(); !whole) {
-    print_error(whole.error());
-    exit_code = 125;
-  } else if (report.valid()) {
-    deliver(report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
-  }
-  if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
-  return exit_code;
-}
-
-void add_options(const OptionParser& run, Given& given, const SandboxedBackend& backend) {
-  add_policy_options(run, given.flags);
-  add_cwd_option(run, given.flags);
-  add_login_flag(run, given.flags);
-  backend.add_options(run);
-  run.add_option("-c", given.shell_text, "Run this shell text with /bin/sh").type_name("TEXT");
-  run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
-  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")
-      .not_empty()
-      .type_name("FILE");
-  add_audit_options(run, given.audit);
-  // Refused by name, so help has them not.
-  run.add_flag("--txn", given.txn, "Refused here: transactions are the native backend's").group("");
-  run.add_option("--txn-name", given.txn_name, "Refused here").type_name("NAME").group("");
-  run.add_flag("--verbose", given.verbose, "Say on stderr what is enforced by what");
-  const Option pty = run.add_flag("--pty", given.pty, "Give the command a terminal of its own (default: at a terminal)");
-  run.add_flag("--no-pty", given.no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
+  if (unstopped) print_error(*unstopped);
+  return end_record(given, record, ran ? Result<ExecResult>(std::move(ran->result)) : ran.error(), unstopped.has_value());
 }
 
 }  // namespace
@@ -311,7 +246,7 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   const auto empty = find_empty_option({argv, static_cast<std::size_t>(argc)});
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
   std::vector<std::string> words = own_words(argc, argv);
-  Given given;
+  RunFlags given;
   const auto end = std::ranges::find(words, "--");
   if (end != words.end() && words[0] == "run") {
     given.program.assign(end + 1, words.end());
@@ -321,15 +256,11 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   CommandLine app(backend.summary, "belljar");
   app.require_subcommand();
   const OptionParser run = app.add_subcommand("run", backend.summary);
-  add_options(run, given, backend);
-  given.words = words;
   std::vector<const char*> known;
-  for (const std::string& word : given.words) known.push_back(word.c_str());
-  add_choose_options(run, given.choose, known);
-  run.callback([&] {
-    note_given(run, given.choose);
-    exit_code = run_command(given, backend);
-  });
+  for (const std::string& word : words) known.push_back(word.c_str());
+  given.words = known;
+  add_run_options(run, given, {}, backend.add_options);
+  on_run(run, given, exit_code, [&] { return run_command(given, backend); });
   if (empty) return refuse_empty_option(app, std::move(words), *empty);
   return app.parse_and_run(std::move(words), exit_code, [&](const Error& refused) { report_refusal(app, refused); });
 }

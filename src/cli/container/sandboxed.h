@@ -20,17 +20,6 @@
 
 namespace belljar::cli {
 
-struct SandboxedRun {
-  PolicyFlags flags;
-  AuditFlags audit;
-  std::optional<std::string> shell_text;
-  bool json = false, verbose = false, txn = false, pty = false, no_pty = false;
-  std::string txn_name, report;
-  ChooseFlags choose;
-  std::vector<std::string> words;    // from `run` on, without `--` and what follows
-  std::vector<std::string> program;  // that
-};
-
 struct SandboxedBackend {
   std::string_view name;  // "container"
   const char* summary;    // of the program, and of `run`

@@ -1,8 +1,8 @@
 // belljar exec ID [options] -- PROGRAM ARG...      belljar exec ID [options] -c 'shell text'
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -31,7 +31,6 @@
 #include "keeper/wire.h"
 #include "policy/permit.h"
 #include "runtime/json.h"
-#include "runtime/pump.h"
 #include "runtime/run.h"
 #include "runtime/stdio.h"
 
@@ -40,19 +39,16 @@ namespace {
 
 using Ordered = nlohmann::ordered_json;
 
-constexpr std::uint64_t kJsonOutputBytes = 200'000;  // of each stream
-
-struct ExecGiven {
+struct ExecGiven : CommandWords {
   std::string id, cwd;
-  std::optional<std::string> shell_text, timeout;
+  std::optional<std::string> timeout;
   std::vector<std::string> env, hosts;
-  bool login = false, json = false, pty = false, no_pty = false;
-  std::vector<std::string> program;  // after `--`
+  bool login = false;
 };
 
 Result<Command> find_command(const ExecGiven& given) {
-  Command command = BELLJAR_TRY(command_from(given.shell_text, given.program, given.login,
-                                             "belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'"));
+  Command command =
+      BELLJAR_TRY(command_from(given, given.login, "belljar exec ID -- PROGRAM ARGUMENTS, or belljar exec ID -c 'shell text'"));
   for (const std::string& pair : given.env) {
     const std::size_t equals = pair.find('=');
     if (equals == 0 || equals == std::string::npos)
@@ -90,18 +86,10 @@ Result<keeper::Json> make_call(const ExecGiven& given) {
   return call;
 }
 
-runtime::StdioOptions streams_of(const ExecGiven& given, const keeper::About& about) {
-  runtime::StdioOptions options;
+runtime::StdioOptions capped_streams_of(const ExecGiven& given, const keeper::About& about) {
+  runtime::StdioOptions options = streams_of(given);
   options.watch = true;  // what goes on in the background has no claim on the caller's own pipes
-  if (given.json) {
-    options.output = runtime::OutputTo::kCapture;
-    options.cap = kJsonOutputBytes;
-  }
   if (about.output_bytes) options.cap = static_cast<std::uint64_t>(*about.output_bytes);
-  if (given.pty) options.pty = runtime::Pty::kYes;
-  if (given.no_pty) options.pty = runtime::Pty::kNo;
-  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
-  if (given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal) options.input = runtime::Input::kNull;
   return options;
 }
 
@@ -158,7 +146,7 @@ Result<int> exec(const ExecGiven& given) {
   const keeper::Entry entry = BELLJAR_TRY(find_running(given.id));
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
   const FrontEnd end =
-      BELLJAR_TRY(run_front(channel, std::move(call), streams_of(given, entry.about),
+      BELLJAR_TRY(run_front(channel, std::move(call), capped_streams_of(given, entry.about),
                             entry.about.output_bytes && entry.about.output_kills ? OverCap::kKill : OverCap::kDrop));
   const Ordered result = Ordered::parse(end.result);
   tell_people(result, entry.about.id);
@@ -201,9 +189,7 @@ void add_exec(const OptionParser& app, std::vector<std::string> program, int& ex
       .type_name("RULE");
   command.add_option("--timeout", given->timeout, "Wall time (default: the policy's, else none)").type_name("TIME");
   command.add_flag("--json", given->json, "Capture both streams and print one JSON object at the end");
-  const Option pty =
-      command.add_flag("--pty", given->pty, "Give it a terminal of its own (default: when stdin and stdout are terminals)");
-  command.add_flag("--no-pty", given->no_pty, "Give it pipes, whatever stdin and stdout are").excludes(pty);
+  add_pty_options(command, *given);
   command.callback([given, &exit_code] { exit_code = exec_or_tell(*given); });
 }
 

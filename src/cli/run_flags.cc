@@ -1,0 +1,99 @@
+#include "cli/run_flags.h"
+
+#include <unistd.h>
+
+#include <functional>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "cli/audited.h"
+#include "cli/choose.h"
+#include "cli/command_line.h"
+#include "cli/command_words.h"
+#include "cli/errors.h"
+#include "cli/load.h"
+#include "cli/output_file.h"
+#include "cli/policy_flags.h"
+#include "runtime/json.h"
+#include "runtime/run.h"
+
+namespace belljar::cli {
+
+void add_run_options(const OptionParser& run, RunFlags& given, std::span<const char* const> words,
+                     const std::function<void(const OptionParser&)>& own) {
+  add_policy_options(run, given.flags, words);
+  add_cwd_option(run, given.flags, words);
+  add_login_flag(run, given.flags, words);
+  if (own) own(run);
+  run.add_option("-c", given.shell_text,
+                 own ? "Run this shell text with /bin/sh" : "Run this shell text with /bin/sh (with --login: in your shell)")
+      .type_name("TEXT");
+  run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
+  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")
+      .not_empty()
+      .type_name("FILE");
+  add_audit_options(run, given.audit);
+  const Option txn =
+      run.add_flag("--txn", given.txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
+  const Option txn_name = run.add_option("--txn-name", given.txn_name, "The transaction's name (default: `default`); implies --txn")
+                              .not_empty()
+                              .type_name("NAME");
+  // Refused by name, so help has them not.
+  if (own) txn.group(""), txn_name.group("");
+  run.add_flag("--verbose", given.verbose,
+               own ? "Say on stderr what is enforced by what" : "Say on stderr what is enforced by what, and where the time went");
+  add_pty_options(run, given);
+}
+
+void on_run(const OptionParser& run, RunFlags& given, int& exit_code, std::function<int()> act) {
+  add_choose_options(run, given.choose, given.words);
+  run.callback([&given, run, &exit_code, act = std::move(act)] {
+    note_given(run, given.choose);
+    exit_code = act();
+  });
+}
+
+Result<LoadedPolicy> begin_record(const RunFlags& given, Result<LoadedPolicy> loaded, RunRecord& record) {
+  record.audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
+  if (!loaded) return loaded;
+  for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
+  return loaded;
+}
+
+Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunRecord& record) {
+  if (!given.report.empty()) record.report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
+  return {};
+}
+
+int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outcome, bool lost) {
+  const bool refused = !outcome;
+  if (refused) {
+    print_error(outcome.error());
+    if (!record.report.valid()) record.report = create_report_of_refusal(given.report, outcome.error());
+  }
+  ExecResult result = refused ? runtime::failed_start(outcome.error()) : *std::move(outcome);
+  result.tried = std::move(record.tried);
+  int exit_code = result.exit_code == 0 && lost ? 125 : result.exit_code;
+  const auto check = [&exit_code](const Result<void>& told) {
+    if (told) return;
+    print_error(told.error());
+    if (exit_code == 0) exit_code = 125;
+  };
+  check(refused ? record.audit.refused(given.all(), outcome.error()) : record.audit.end(result));
+  const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
+    check(write_line(fd, runtime::to_json(result, streams), what));
+  };
+  if (const auto whole = record.report.valid() ? check_report(record.report.get(), given.report) : Result<void>(); !whole) {
+    print_error(whole.error());
+    exit_code = 125;
+  } else if (record.report.valid()) {
+    deliver(record.report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
+  }
+  if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
+  return exit_code;
+}
+
+}  // namespace belljar::cli

@@ -1,0 +1,56 @@
+// What every `belljar run` takes and leaves, whatever its backend: options, the trail, the report, the result.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "cli/audited.h"
+#include "cli/choose.h"
+#include "cli/command_line.h"
+#include "cli/command_words.h"
+#include "cli/load.h"
+#include "cli/policy_flags.h"
+
+namespace belljar::cli {
+
+// What was given. Must outlive the parsing of the command that its options are registered on.
+struct RunFlags : CommandWords {
+  PolicyFlags flags;
+  AuditFlags audit;
+  ChooseFlags choose;
+  bool verbose = false, txn = false;
+  std::optional<std::string> txn_name;
+  std::string report;
+  std::span<const char* const> words;  // argv, without `--` and what follows
+};
+
+// `words` as add_policy_options() has it. `own`: options of a backend that is a Sandbox and has no transactions; unset: of
+// `belljar` itself. `act` returns the exit code.
+void add_run_options(const OptionParser& run, RunFlags& given, std::span<const char* const> words,
+                     const std::function<void(const OptionParser&)>& own);
+void on_run(const OptionParser& run, RunFlags& given, int& exit_code, std::function<int()> act);
+
+// Where a run is written down beside stderr.
+struct RunRecord {
+  RunAudit audit;
+  UniqueFd report;  // not valid without --report
+  std::vector<TriedBackend> tried;
+};
+
+// Opens the trail, which also tells of a policy that was refused, and tells the policy's warnings.
+Result<LoadedPolicy> begin_record(const RunFlags& given, Result<LoadedPolicy> loaded, RunRecord& record);
+// Made before the start, so that a wrong place is an error before anything ran.
+Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunRecord& record);
+
+// Tells the trail, --report and --json what came of the run, and stderr why it was refused. Returns the exit code: the result's,
+// but never success when it could not be told, or when `lost` says that something else is missing.
+int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outcome, bool lost);
+
+}  // namespace belljar::cli
