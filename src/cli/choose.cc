@@ -151,40 +151,23 @@ void note_given(const OptionParser& run, ChooseFlags& flags) {
 
 bool policy_chooses(std::span<const char* const> words) noexcept { return occurs(words, kTried) || occurs(words, "--fallback"); }
 
-Result<Choice> Choice::make(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
+Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours) {
   const Policy& policy = effective.policy;
-  Choice choice(BELLJAR_TRY(policy::backend_order(implied_backend(flags, effective, ours), policy.fallback, policy.isolation)),
-                policy.isolation);
-  BELLJAR_CHECK(check_given(flags, choice.order_));
-  BELLJAR_CHECK(policy::check_backend_keys(policy, choice.order_));
-  choice.tried_ = BELLJAR_TRY(parse_tried(flags.tried));
-  return choice;
+  std::vector<std::string> order =
+      BELLJAR_TRY(policy::backend_order(implied_backend(flags, effective, ours), policy.fallback, policy.isolation));
+  BELLJAR_CHECK(check_given(flags, order));
+  BELLJAR_CHECK(policy::check_backend_keys(policy, order));
+  return policy::Choice(std::move(order), policy.isolation, BELLJAR_TRY(parse_tried(flags.tried)));
 }
 
-std::string Choice::next() {
-  while (tried_.size() < order_.size()) {
-    const std::string& name = order_[tried_.size()];
-    if (policy::too_weak(name, wanted_).empty()) return name;
-    last_ = policy::too_weak_error(name, wanted_);
-    tried_.push_back({name, policy::too_weak(name, wanted_)});
-  }
-  return {};
-}
-
-void Choice::failed(const Error& error) {
-  if (tried_.size() < order_.size()) tried_.push_back({order_[tried_.size()], error.line()});
-  last_ = error;
-}
-
-Error Choice::refusal() const { return order_.size() == 1 && last_ ? *last_ : policy::none_starts(tried_); }
-
-Error Choice::hand_on(const std::string& backend, std::span<const char* const> words, std::span<const std::string> program) const {
+Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
+              std::span<const std::string> program) {
   const char* const other = part_of_backend(backend);
   std::vector<std::string> all;
   if (other == nullptr) all.emplace_back("belljar");
   all.emplace_back("run");
-  for (const TriedBackend& one : tried_) all.insert(all.end(), {std::string(kTried), one.backend + ": " + one.why});
-  if (tried_.empty()) all.insert(all.end(), {std::string(kTried), std::string(kNoneTried)});
+  for (const TriedBackend& one : choice.tried()) all.insert(all.end(), {std::string(kTried), one.backend + ": " + one.why});
+  if (choice.tried().empty()) all.insert(all.end(), {std::string(kTried), std::string(kNoneTried)});
   for (std::size_t i = 1; i < words.size(); ++i) {
     const std::string_view word = words[i];
     if (word == kTried) ++i;

@@ -14,6 +14,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "cli/command_line.h"
+#include "policy/choice.h"
 #include "policy/merge.h"
 
 namespace belljar::cli {
@@ -34,29 +35,13 @@ void note_given(const OptionParser& run, ChooseFlags& flags);
 // Whether --tried is among `words`, or --fallback: then the policy decides which program serves the run, not the words.
 bool policy_chooses(std::span<const char* const> words) noexcept;
 
-class Choice {
- public:
-  // `ours`: the backend whose program this is; empty: `belljar`. Errors: kInvalidArgument, an option of a backend that is not among
-  // those to try.
-  static Result<Choice> make(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours);
+// `ours`: the backend whose program this is; empty: `belljar`. Errors: kInvalidArgument, an option of a backend that is not among
+// those to try.
+Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effective& effective, std::string_view ours);
 
-  // The next to try; empty: none is left. Those that are too weak for policy.isolation count as tried.
-  std::string next();
-  void failed(const Error& error);
-  // After next() was empty: what to tell. The error itself where there was one backend only.
-  Error refusal() const;
-  const std::vector<TriedBackend>& tried() const noexcept { return tried_; }
-
-  // Replaces this process by the one that serves `backend`. `words`: ours from `run` on, without `--` and what follows, which is
-  // `program`. Returns only when that fails.
-  Error hand_on(const std::string& backend, std::span<const char* const> words, std::span<const std::string> program) const;
-
- private:
-  Choice(std::vector<std::string> order, Isolation wanted) : order_(std::move(order)), wanted_(wanted) {}
-  std::vector<std::string> order_;
-  Isolation wanted_;
-  std::vector<TriedBackend> tried_;  // the first of order_
-  std::optional<Error> last_;
-};
+// Replaces this process by the one that serves `backend`, with what was tried before. `words`: ours from `run` on, without `--` and
+// what follows, which is `program`. Returns only when that fails.
+Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
+              std::span<const std::string> program);
 
 }  // namespace belljar::cli

@@ -33,7 +33,6 @@
 #include "cli/agent_state.h"
 #include "cli/answers.h"
 #include "cli/audited.h"
-#include "cli/beside.h"
 #include "cli/choose.h"
 #include "cli/command_line.h"
 #include "cli/command_words.h"
@@ -48,6 +47,7 @@
 #include "cli/tls_parts.h"
 #include "launch/launcher.h"
 #include "policy/backends.h"
+#include "policy/choice.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
@@ -154,32 +154,25 @@ Result<LoadedPolicy> load(const RunFlags& given, Command& command) {
   return loaded;
 }
 
-// Tries one backend after the other; nothing runs before one has said that it holds what the policy requires.
-Result<runtime::Ran> run_first(const RunFlags& given, Choice& choice, LoadedPolicy& loaded, Command& command,
-                               const backend::Workplace& place, const std::vector<std::string>& caller_env, RunAudit& audit) {
+// Nothing runs before a backend has said that it holds what the policy requires.
+Result<runtime::Ran> run_first(const RunFlags& given, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
+                               const backend::Workplace& place, const std::vector<std::string>& caller_env, RunRecord& record) {
   const backend::RealHost host;
   runtime::Session session = make_session(given, loaded.effective, place.workspace);
   session.on_ready = [&, told = session.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
   };
-  bool launched = false;
-  session.launched = &launched;
-  for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
-    if (part_of_backend(name) != nullptr && given.words.size() > 1) {
-      choice.failed(choice.hand_on(name, given.words.subspan(1), given.program));
-      continue;
-    }
+  session.launched = choice.settled();
+  return start_first(given, choice, "", record, [&](const std::string& name) -> Result<runtime::Ran> {
     loaded.effective.policy.backend = name;
-    const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
-    BELLJAR_CHECK(audit.start(command, loaded));
-    auto ran = runtime::run(*backend, loaded.effective.policy, command, place, caller_env, session);
+    const auto backend = backend::find_backend(name, host);
+    if (!backend) return choice.settle(), backend.error();
+    if (const auto told = record.audit.start(command, loaded); !told) return choice.settle(), told.error();
+    auto ran = runtime::run(**backend, loaded.effective.policy, command, place, caller_env, session);
     if (ran) ran->result.backend = name;
-    if (ran || launched || !policy::is_worth_another(ran.error())) return ran;
-    choice.failed(ran.error());
-    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(given.all(), ran.error()));
-  }
-  return choice.refusal();
+    return ran;
+  });
 }
 
 // The command has ended: a ^C that was meant for it must not cut short what is kept of its run.
@@ -201,7 +194,7 @@ Result<runtime::Ran> run_it(const RunFlags& given, RunRecord& record, std::strin
       BELLJAR_TRY(command_from(given, given.flags.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load(given, command), record));
   const Policy& policy = loaded.effective.policy;
-  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded.effective, ""));
+  policy::Choice choice = BELLJAR_TRY(make_choice(given.choose, loaded.effective, ""));
   make_agent_state(loaded);
   BELLJAR_CHECK(open_report(given, loaded, record));
   std::vector<std::string> caller_env = caller_environment(policy.network);
@@ -216,9 +209,8 @@ Result<runtime::Ran> run_it(const RunFlags& given, RunRecord& record, std::strin
                            .tmpdir = context.tmpdir,
                            .runtime_dir = context.runtime_dir};
   lay_answers(loaded, place);
-  auto ran = run_first(given, choice, loaded, command, place, caller_env, record.audit);
+  auto ran = run_first(given, choice, loaded, command, place, caller_env, record);
   const IgnoredInterrupt ended;
-  record.tried = choice.tried();
   if (ran && ran->result.exit_code != 0) tell_why(ran->result, given.all(), loaded, cwd, given.verbose);
   if (ran) hint = keep_refusals(ran->result, given.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
@@ -244,7 +236,7 @@ void add_run(const OptionParser& app, std::span<const char* const> words, std::v
   const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox");
   auto given = std::make_shared<RunFlags>();
   given->program = std::move(program);
-  given->words = words;
+  given->words = words.empty() ? words : words.subspan(1);
   add_run_options(run, *given, words, {});
   on_run(run, *given, exit_code, [given] { return run_command(*given); });
 }

@@ -12,11 +12,13 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "cli/audited.h"
+#include "cli/beside.h"
 #include "cli/choose.h"
 #include "cli/command_line.h"
 #include "cli/command_words.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
+#include "policy/choice.h"
 
 namespace belljar::cli {
 
@@ -48,6 +50,23 @@ struct RunRecord {
 Result<LoadedPolicy> begin_record(const RunFlags& given, Result<LoadedPolicy> loaded, RunRecord& record);
 // Made before the start, so that a wrong place is an error before anything ran.
 Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunRecord& record);
+
+// What `start(name)` returns of the first backend that starts (policy/choice.h). `ours`: the backend whose program this is; empty:
+// `belljar`. Those of other programs replace this one. What failed while others follow is in the trail.
+template <class Start>
+auto start_first(const RunFlags& given, policy::Choice& choice, std::string_view ours, RunRecord& record, const Start& start)
+    -> decltype(start(std::string())) {
+  auto started = choice.first([&](const std::string& name) -> decltype(start(name)) {
+    if (part_of_backend(name) != part_of_backend(ours) && !given.words.empty())
+      return hand_on(choice, name, given.words, given.program);
+    auto tried = start(name);
+    if (tried || !choice.goes_on(tried.error())) return tried;
+    if (const auto told = record.audit.refused(given.all(), tried.error()); !told) return choice.settle(), told.error();
+    return tried;
+  });
+  record.tried = choice.tried();
+  return started;
+}
 
 // Tells the trail, --report and --json what came of the run, and stderr why it was refused. Returns the exit code: the result's,
 // but never success when it could not be told, or when `lost` says that something else is missing.

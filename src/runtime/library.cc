@@ -15,8 +15,8 @@
 #include "belljar/run.h"
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
-#include "policy/backends.h"
 #include "policy/check_command.h"
+#include "policy/choice.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
 #include "runtime/stdio.h"
@@ -24,34 +24,18 @@
 namespace belljar {
 namespace {
 
-Result<runtime::Ran> run_on(const std::string& name, const runtime::Embedded& embedded, const Command& command,
-                            const runtime::Session& session) {
-  const Policy& policy = embedded.policy;
-  if (!policy::too_weak(name, policy.isolation).empty()) return policy::too_weak_error(name, policy.isolation);
-  const backend::RealHost host;
-  const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
-  return runtime::run(*backend, policy, command, embedded.place, embedded.caller_env, session);
-}
-
 // The first backend that starts. Those that are no plan for our launcher (containers, clouds) have no place here.
 Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& command, runtime::Session& session) {
-  const Policy& policy = embedded.policy;
-  const std::vector<std::string> order = BELLJAR_TRY(policy::backend_order(policy.backend, policy.fallback, policy.isolation));
-  BELLJAR_CHECK(policy::check_backend_keys(policy, order));
-  std::vector<TriedBackend> tried;
-  bool launched = false;
-  session.launched = &launched;
-  for (const std::string& name : order) {
-    auto ran = run_on(name, embedded, command, session);
-    if (ran) {
-      ran->result.backend = name;
-      ran->result.tried = std::move(tried);
-      return std::move(ran->result);
-    }
-    if (order.size() == 1 || launched || !policy::is_worth_another(ran.error())) return ran.error();
-    tried.push_back({name, ran.error().line()});
-  }
-  return policy::none_starts(tried);
+  policy::Choice choice = BELLJAR_TRY(policy::Choice::of(embedded.policy));
+  session.launched = choice.settled();
+  const backend::RealHost host;
+  return choice.first([&](const std::string& name) -> Result<ExecResult> {
+    const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
+    auto ran = BELLJAR_TRY(runtime::run(*backend, embedded.policy, command, embedded.place, embedded.caller_env, session));
+    ran.result.backend = name;
+    ran.result.tried = choice.tried();
+    return std::move(ran.result);
+  });
 }
 
 // A NUL byte ends a path for the kernel: another directory than the one that was named.

@@ -16,8 +16,7 @@ class ChosenSandbox final : public Sandbox {
  public:
   struct Candidate {
     std::string backend;
-    std::shared_ptr<Sandbox> sandbox;  // null: it could not be made
-    std::string why;                   // then
+    Result<std::shared_ptr<Sandbox>> sandbox;
   };
   // At least one candidate that was made.
   explicit ChosenSandbox(std::vector<Candidate> candidates);
@@ -63,7 +62,7 @@ class ChosenSandbox final : public Sandbox {
 
  private:
   // All of them live as long as this: callers hold references into the one that was in use before.
-  Sandbox& use() const noexcept { return *candidates_[in_use_.load()].sandbox; }
+  Sandbox& use() const noexcept { return **candidates_[in_use_.load()].sandbox; }
 
   const std::vector<Candidate> candidates_;
   std::atomic<std::size_t> in_use_{0};

@@ -166,8 +166,7 @@ Result<std::shared_ptr<Sandbox>> make_first_of(const std::vector<std::string>& o
     auto made = make_one(one);
     if (!made && !policy::is_worth_another(made.error())) return made.error();
     if (!made) unmade.push_back({name, made.error().line()});
-    if (made) candidates.push_back({std::string((*made)->backend()), *std::move(made), ""});
-    else candidates.push_back({name, nullptr, unmade.back().why});
+    candidates.push_back({made ? std::string((*made)->backend()) : name, std::move(made)});
   }
   if (unmade.size() == candidates.size()) return policy::none_starts(unmade);
   return std::shared_ptr<Sandbox>(std::make_shared<session::ChosenSandbox>(std::move(candidates)));

@@ -41,6 +41,7 @@
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
 #include "policy/backends.h"
+#include "policy/choice.h"
 #include "runtime/pump.h"
 #include "runtime/signals.h"
 #include "runtime/stdio.h"
@@ -159,38 +160,33 @@ Result<Begun> begin(const RunFlags& given, const SandboxedBackend& backend, cons
 }
 
 // This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
-Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend, Choice& choice, LoadedPolicy& loaded,
-                          RunAudit& audit, std::optional<runtime::Signals>& signals, std::optional<int>& ended) {
-  for (std::string name = choice.next(); !name.empty(); name = choice.next()) {
-    if (name != backend.name) {
-      choice.failed(choice.hand_on(name, given.words, given.program));
-      continue;
-    }
+Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend, policy::Choice& choice, LoadedPolicy& loaded,
+                          RunRecord& record, std::optional<runtime::Signals>& signals, std::optional<int>& ended) {
+  return start_first(given, choice, backend.name, record, [&](const std::string& name) -> Result<Begun> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
-    signals.emplace(BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded)));
+    auto taken = runtime::Signals::open(runtime::Signals::Take::kForwarded);
+    if (!taken) return choice.settle(), taken.error();
+    signals.emplace(*std::move(taken));
     loaded.effective.policy.backend = name;
-    const auto watch = BELLJAR_TRY(StartWatch::begin(*signals));
-    auto begun = begin(given, backend, loaded, audit, watch->token());
-    ended = watch->end();
-    if (ended) return begun;
-    if (begun && !choice.tried().empty()) print_note(policy::fallback_note(name, choice.tried()));
-    if (begun || !policy::is_worth_another(begun.error())) return begun;
-    signals.reset();
-    choice.failed(begun.error());
-    if (!choice.next().empty()) BELLJAR_CHECK(audit.refused(given.all(), begun.error()));
-  }
-  return choice.refusal();
+    const auto watch = StartWatch::begin(*signals);
+    if (!watch) return choice.settle(), watch.error();
+    auto begun = begin(given, backend, loaded, record.audit, (*watch)->token());
+    ended = (*watch)->end();
+    if (ended) choice.settle();
+    else if (begun && !choice.tried().empty()) print_note(policy::fallback_note(name, choice.tried()));
+    else if (!begun && policy::is_worth_another(begun.error())) signals.reset();
+    return begun;
+  });
 }
 
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
 Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, RunRecord& record, std::optional<Error>& unstopped) {
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load_policy(given.flags), record));
-  Choice choice = BELLJAR_TRY(Choice::make(given.choose, loaded.effective, backend.name));
+  policy::Choice choice = BELLJAR_TRY(make_choice(given.choose, loaded.effective, backend.name));
   BELLJAR_CHECK(open_report(given, loaded, record));
   std::optional<runtime::Signals> signals;
   std::optional<int> ended;
-  auto begun = begin_first(given, backend, choice, loaded, record.audit, signals, ended);
-  record.tried = choice.tried();
+  auto begun = begin_first(given, backend, choice, loaded, record, signals, ended);
   if (!begun && ended) return Relayed{ended_before(*ended)};
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
