@@ -62,7 +62,8 @@ Result<Json> ask_engines() {
   UniqueFd theirs(ends[1]);
   if (::access(program.c_str(), X_OK) != 0)
     return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(program))).next("build or install belljar-full");
-  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, "container", "probe", format("{}", launch::kDetachedChannel)},
+  BELLJAR_CHECK(launch::start_detached(program,
+                                       {kFullProgram, name_of(Part::kContainer), "probe", format("{}", launch::kDetachedChannel)},
                                        own_environment(), theirs.get()));
   theirs.reset();
   Json engines = Json::parse(read_until_end(ours.get(), Clock::now() + kPatience), nullptr, false);

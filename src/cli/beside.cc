@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +15,16 @@
 
 namespace belljar::cli {
 
-const char* part_of_backend(std::string_view name) noexcept {
-  constexpr std::array kParts{"container", "e2b", "aliyun", "volcengine"};
-  const auto* const found = std::ranges::find(kParts, name, [](const char* part) { return std::string_view(part); });
-  return found == kParts.end() ? nullptr : *found;
+const char* name_of(Part part) noexcept { return std::ranges::find(kParts, part, &PartName::part)->name; }
+
+std::optional<Part> find_part(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(kParts, name, &PartName::name);
+  return found == kParts.end() ? std::nullopt : std::optional(found->part);
+}
+
+std::optional<Part> part_of_backend(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find_if(kParts, [&](const PartName& one) { return one.is_backend && one.name == name; });
+  return found == kParts.end() ? std::nullopt : std::optional(found->part);
 }
 
 std::string beside_us(std::string_view program) {
@@ -27,11 +33,11 @@ std::string beside_us(std::string_view program) {
   return file.append(program);
 }
 
-Error replace_by(const char* part, char* const* argv) {
-  const std::string_view wanted = part == nullptr ? "belljar" : part;
-  const char* const program = part == nullptr ? "belljar" : wanted == "bench" ? "belljar-bench" : kFullProgram;
+Error replace_by(std::optional<Part> part, char* const* argv) {
+  const char* const wanted = part ? name_of(*part) : "belljar";
+  const char* const program = !part ? "belljar" : part == Part::kBench ? "belljar-bench" : kFullProgram;
   std::vector<char*> words;
-  if (program == kFullProgram) words = {const_cast<char*>(kFullProgram), const_cast<char*>(part)};
+  if (part && part != Part::kBench) words = {const_cast<char*>(kFullProgram), const_cast<char*>(wanted)};
   for (; *argv != nullptr; ++argv) words.push_back(*argv);
   words.push_back(nullptr);
   ::execv(beside_us(program).c_str(), words.data());

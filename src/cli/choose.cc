@@ -162,9 +162,9 @@ Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effec
 
 Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
               std::span<const std::string> program) {
-  const char* const other = part_of_backend(backend);
+  const std::optional<Part> other = part_of_backend(backend);
   std::vector<std::string> all;
-  if (other == nullptr) all.emplace_back("belljar");
+  if (!other) all.emplace_back("belljar");
   all.emplace_back("run");
   for (const TriedBackend& one : choice.tried()) all.insert(all.end(), {std::string(kTried), one.backend + ": " + one.why});
   if (choice.tried().empty()) all.insert(all.end(), {std::string(kTried), std::string(kNoneTried)});

@@ -2,11 +2,13 @@
 // exit code of the process in `exit_code`.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "cli/beside.h"
 #include "cli/command_line.h"
 
 namespace belljar::cli {
@@ -38,11 +40,10 @@ void add_recover(const OptionParser& app, int& exit_code);
 // All of `belljar`: what its main() is, and that of belljar-full's part `tls`.
 int serve_command_line(int argc, char** argv);
 
-// Commands that belljar-full does, beside this program, so that `run` stays small: the name of its part, or nullptr when we do it
-// here.
-const char* part_for(std::span<char* const> argv) noexcept;
+// Commands that belljar-full does, beside this program, so that `run` stays small: its part, or none when we do it here.
+std::optional<Part> part_for(std::span<char* const> argv) noexcept;
 // Replaces this process by the program that does `part`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio()
 // says. Does not return unless it fails.
-int hand_over(const char* part, char** argv, unsigned closed);
+int hand_over(Part part, char** argv, unsigned closed);
 
 }  // namespace belljar::cli

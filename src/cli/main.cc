@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 
 #include "belljar/error.h"
 #include "bwrap/speak.h"
+#include "cli/beside.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
@@ -54,8 +54,8 @@ std::span<char* const> words_of_command(std::span<char* const> words) {
 
 // Sandboxes that stay have a command line of their own (sandbox/commands.cc).
 bool is_about_kept(std::span<char* const> words) noexcept {
-  constexpr std::array<std::string_view, 7> kVerbs{"create", "exec", "ls", "kill", "logs", "stats", "network"};
-  return words.size() > 1 && std::ranges::find(kVerbs, words[1]) != kVerbs.end();
+  return words.size() > 1 && std::ranges::find(belljar::cli::kKeptCommands, words[1], &belljar::cli::KeptCommand::word) !=
+                                 belljar::cli::kKeptCommands.end();
 }
 
 // bubblewrap's words are not ours to parse, nor are its rules for descriptors and exit codes: `belljar bwrap WORDS`, and a link to
@@ -82,8 +82,8 @@ int belljar::cli::serve_command_line(int argc, char** argv) {
   if (empty && !is_run) return belljar::cli::print_error(*empty);
   if (argc == 1 && ::isatty(STDOUT_FILENO) == 1) return belljar::cli::welcome();
   const auto command = words_of_command({argv, static_cast<std::size_t>(argc)});
-  const char* const part = empty ? nullptr : belljar::cli::part_for(command);
-  if (part != nullptr) return belljar::cli::hand_over(part, argv + 1, closed);
+  const auto part = empty ? std::nullopt : belljar::cli::part_for(command);
+  if (part) return belljar::cli::hand_over(*part, argv + 1, closed);
   if (is_about_kept(command)) return belljar::cli::serve_kept(argc, argv);
   int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
@@ -115,22 +115,10 @@ int belljar::cli::serve_command_line(int argc, char** argv) {
     belljar::cli::add_recover(app, exit_code);
     belljar::cli::add_completion(app, exit_code);
     app.add_subcommand("bwrap", "Be bubblewrap: its command line, also when a link to this program is called `bwrap`");
-    app.add_subcommand("bench", "Measure this machine, beside the peers that are installed");
     app.add_subcommand("man", "The manual page of a command. Without one: of belljar");
     app.subcommand("policy").add_subcommand("import", "Settings of Blade, Claude, srt or Codex as a policy");
-    app.add_subcommand("rules", "Judge shell commands by rules: allow, ask or forbid, part by part");
-    app.add_subcommand("audit", "Show, verify or export the audit trail of `run --audit FILE`");
-    app.add_subcommand("mcp", "Serve sandboxed tools to any agent that speaks MCP");
-    app.add_subcommand("agent", "Let a model work on a task, with tools in a sandbox");
-    app.add_subcommand("create", "Make a sandbox that stays, and print its id");
-    app.add_subcommand("exec", "Run a program in a sandbox that stays");
-    app.add_subcommand("ls", "Show your sandboxes that stay");
-    app.add_subcommand("kill", "End sandboxes, with everything inside");
-    app.add_subcommand("logs", "What happened in a sandbox, also after its end");
-    app.add_subcommand("stats", "What a sandbox uses now");
-    app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach");
-    app.add_subcommand("scan", "Look for instructions to a model in text that should be data");
-    app.add_subcommand("review", "Calls of an agent that wait for a person");
+    for (const auto& one : belljar::cli::kPartCommands) app.add_subcommand(std::string(one.word), one.help);
+    for (const auto& one : belljar::cli::kKeptCommands) app.add_subcommand(std::string(one.word), one.help);
   }
   std::vector<std::string> given(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (empty) return belljar::cli::refuse_empty_option(app, std::move(given), *empty);

@@ -30,14 +30,10 @@ int belljar::cli::serve_kept(int argc, char** argv) {
   belljar::cli::CommandLine app("sandboxes that stay", "belljar");
   app.require_subcommand();
   app.offer("ID", belljar::cli::fitting_sandboxes);
-  std::vector<std::string> program;
-  if (!words.empty() && words[0] == "exec") program = split_program(words);
-  belljar::cli::add_create(app, words.empty() ? words : std::vector<std::string>(words.begin() + 1, words.end()), exit_code);
-  belljar::cli::add_exec(app, std::move(program), exit_code);
-  belljar::cli::add_ls(app, exit_code);
-  belljar::cli::add_kill(app, exit_code);
-  belljar::cli::add_logs(app, exit_code);
-  belljar::cli::add_stats(app, exit_code);
-  belljar::cli::add_network(app, exit_code);
+  KeptWords given;
+  if (!words.empty() && words[0] == "exec") given.program = split_program(words);
+  if (!words.empty()) given.behind.assign(words.begin() + 1, words.end());
+  for (const KeptCommand& command : kKeptCommands)
+    command.add(app.add_subcommand(std::string(command.word), command.help), given, exit_code);
   return app.parse_and_run(std::move(words), exit_code);
 }

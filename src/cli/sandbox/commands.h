@@ -2,22 +2,43 @@
 // belljar-full's. One file a command, as in cli/commands.h.
 #pragma once
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/command_line.h"
 
 namespace belljar::cli {
 
-// `words`: all that follow the command, as they were given; the keeper reads them once more.
-void add_create(const OptionParser& app, std::vector<std::string> words, int& exit_code);
-// `program`: the words after `--`, which are not ours to parse.
-void add_exec(const OptionParser& app, std::vector<std::string> program, int& exit_code);
-void add_ls(const OptionParser& app, int& exit_code);
-void add_kill(const OptionParser& app, int& exit_code);
-void add_logs(const OptionParser& app, int& exit_code);
-void add_stats(const OptionParser& app, int& exit_code);
-void add_network(const OptionParser& app, int& exit_code);
+// What the words of one of them are besides options.
+struct KeptWords {
+  std::vector<std::string> behind;   // all that follow the command, as they were given: the keeper reads them once more
+  std::vector<std::string> program;  // of `exec`: those after `--`, which are not ours to parse
+};
+
+void add_create(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_exec(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_ls(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_kill(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_logs(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_stats(const OptionParser& app, const KeptWords& words, int& exit_code);
+void add_network(const OptionParser& app, const KeptWords& words, int& exit_code);
+
+struct KeptCommand {
+  std::string_view word;
+  const char* help;
+  void (*add)(const OptionParser& app, const KeptWords& words, int& exit_code);
+};
+inline constexpr std::array kKeptCommands{
+    KeptCommand{"create", "Make a sandbox that stays, and print its id", add_create},
+    KeptCommand{"exec", "Run a program in a sandbox that stays", add_exec},
+    KeptCommand{"ls", "Show your sandboxes that stay", add_ls},
+    KeptCommand{"kill", "End sandboxes, with everything inside", add_kill},
+    KeptCommand{"logs", "What happened in a sandbox, also after its end", add_logs},
+    KeptCommand{"stats", "What a sandbox uses now", add_stats},
+    KeptCommand{"network", "Show or change the hosts that a sandbox that stays may reach", add_network},
+};
 
 // All of these commands. `argv`: from the program's name on, or from the command.
 int serve_kept(int argc, char** argv);

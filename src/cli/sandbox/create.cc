@@ -4,14 +4,13 @@
 
 #include <cerrno>
 #include <chrono>
-#include <cstddef>
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
@@ -45,16 +44,6 @@ std::vector<std::string> keeper_environment() {
   return environment;
 }
 
-Json environment_of_caller() {
-  Json variables = Json::object();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view variable = *entry;
-    const std::size_t equals = variable.find('=');
-    if (equals != std::string_view::npos) variables[std::string(variable.substr(0, equals))] = variable.substr(equals + 1);
-  }
-  return variables;
-}
-
 struct Created {
   keeper::Channel channel;
   Json ready;
@@ -67,10 +56,10 @@ Result<Created> start_keeper(const std::vector<std::string>& words) {
   UniqueFd ours(ends[0]), theirs(ends[1]);
   const std::string program = beside_us(kFullProgram);
   if (::access(program.c_str(), X_OK) != 0) return not_beside_us("cannot keep a sandbox", kFullProgram);
-  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, kKeepPart}, keeper_environment(), theirs.get()));
+  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, name_of(Part::kKeep)}, keeper_environment(), theirs.get()));
   theirs.reset();
   Created created{keeper::Channel(std::move(ours)), {}};
-  BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", environment_of_caller()}}));
+  BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", by_name(own_environment())}}));
   created.ready = BELLJAR_TRY(next_answer(created.channel, kStartPatience)).message;
   return created;
 }
@@ -91,11 +80,10 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void add_create(const OptionParser& app, std::vector<std::string> words, int& exit_code) {
-  const OptionParser command = app.add_subcommand("create", "Make a sandbox that stays, and print its id");
+void add_create(const OptionParser& command, const KeptWords& words, int& exit_code) {
   const auto flags = std::make_shared<CreateFlags>();
   add_create_options(command, *flags);
-  command.callback([flags, words = std::move(words), &exit_code] { exit_code = create(*flags, words); });
+  command.callback([flags, behind = words.behind, &exit_code] { exit_code = create(*flags, behind); });
 }
 
 }  // namespace belljar::cli

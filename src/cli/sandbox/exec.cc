@@ -171,10 +171,9 @@ int exec_or_tell(const ExecGiven& given) {
 
 }  // namespace
 
-void add_exec(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
-  const OptionParser command = app.add_subcommand("exec", "Run a program in a sandbox that stays");
+void add_exec(const OptionParser& command, const KeptWords& words, int& exit_code) {
   const auto given = std::make_shared<ExecGiven>();
-  given->program = std::move(program);
+  given->program = words.program;
   command.add_option("ID", given->id, "Its id or name").required();
   command.add_option("-c", given->shell_text, "Run this shell text with /bin/sh (with --login: in your shell)").type_name("TEXT");
   command.add_flag("--login", given->login, "Run the shell text in the user's login shell; without one, the shell itself");

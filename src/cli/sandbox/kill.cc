@@ -96,8 +96,7 @@ int kill_them(const KillGiven& given) {
 
 }  // namespace
 
-void add_kill(const OptionParser& app, int& exit_code) {
-  const OptionParser command = app.add_subcommand("kill", "End sandboxes, with everything inside");
+void add_kill(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
   const auto given = std::make_shared<KillGiven>();
   command.add_option("ID", given->ids, "Ids or names");
   command.add_flag("--all", given->all, "All of yours");

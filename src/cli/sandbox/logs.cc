@@ -162,8 +162,7 @@ int show(const LogsGiven& given) {
 
 }  // namespace
 
-void add_logs(const OptionParser& app, int& exit_code) {
-  const OptionParser command = app.add_subcommand("logs", "What happened in a sandbox, also after its end");
+void add_logs(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
   const auto given = std::make_shared<LogsGiven>();
   command.add_option("ID", given->id, "Its id or name").required();
   command.add_flag("--follow", given->follow, "Go on until the sandbox ends");

@@ -112,11 +112,10 @@ std::vector<FittingWord> fitting_sandboxes() {
   return words;
 }
 
-void add_ls(const OptionParser& app, int& exit_code) {
+void add_ls(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
   struct Given {
     bool all = false, json = false;
   };
-  const OptionParser command = app.add_subcommand("ls", "Show your sandboxes that stay");
   const auto given = std::make_shared<Given>();
   command.add_flag("--all", given->all, "Also the last that have ended, and why");
   command.add_flag("--json", given->json, "One JSON object a line");

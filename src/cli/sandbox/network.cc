@@ -57,8 +57,7 @@ int network_or_tell(const NetworkGiven& given) {
 
 }  // namespace
 
-void add_network(const OptionParser& app, int& exit_code) {
-  const OptionParser command = app.add_subcommand("network", "Show or change the hosts that a sandbox that stays may reach");
+void add_network(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
   const auto given = std::make_shared<NetworkGiven>();
   const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
     command.add_option(name, list, help).repeatable().type_name("RULE");

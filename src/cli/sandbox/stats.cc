@@ -46,12 +46,11 @@ int show(const std::string& id, bool json) {
 
 }  // namespace
 
-void add_stats(const OptionParser& app, int& exit_code) {
+void add_stats(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
   struct Given {
     std::string id;
     bool json = false;
   };
-  const OptionParser command = app.add_subcommand("stats", "What a sandbox uses now");
   const auto given = std::make_shared<Given>();
   command.add_option("ID", given->id, "Its id or name").required();
   command.add_flag("--json", given->json, "As one JSON object; null: not known");
