@@ -26,6 +26,7 @@
 #include "cli/help.h"
 #include "cli/man_page.h"
 #include "policy/schema.h"
+#include "runtime/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -385,6 +386,24 @@ std::vector<std::string> own_words(int argc, char** argv) {
   std::vector<std::string> words(argv, argv + argc);
   if (!words.empty() && (words[0].find('/') != std::string::npos || words[0].starts_with("belljar"))) words.erase(words.begin());
   return words;
+}
+
+std::vector<std::string> split_program(std::vector<std::string>& words) {
+  const auto dashes = std::ranges::find(words, "--");
+  if (dashes == words.end()) return {};
+  std::vector<std::string> program(dashes + 1, words.end());
+  words.erase(dashes, words.end());
+  return program;
+}
+
+int serve_commands(std::vector<std::string> words, const std::string& about,
+                   const std::function<void(CommandLine& app, int& exit_code)>& add) {
+  runtime::reopen_closed_stdio();
+  int exit_code = 0;
+  CommandLine app(about, "belljar");
+  app.require_subcommand();
+  add(app, exit_code);
+  return app.parse_and_run(std::move(words), exit_code);
 }
 
 }  // namespace belljar::cli

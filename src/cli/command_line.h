@@ -140,5 +140,11 @@ class CommandLine : public OptionParser {
 
 // main()'s words without the program's name. `belljar` hands its own words on to its programs: then argv[0] is the first of them.
 std::vector<std::string> own_words(int argc, char** argv);
+// Takes the first `--` and what follows it out of `words`, and returns what follows: it belongs to a program. CLI11 would take a
+// second `--` out of it.
+std::vector<std::string> split_program(std::vector<std::string>& words);
+// All of a main() that has commands of its own, which `add` hangs on the program. `about` is said first in its help.
+int serve_commands(std::vector<std::string> words, const std::string& about,
+                   const std::function<void(CommandLine& app, int& exit_code)>& add);
 
 }  // namespace belljar::cli

@@ -25,7 +25,7 @@
 namespace {
 
 // The words after the first `--` belong to the program that `run` starts; CLI11 would take a second `--` out of them.
-std::vector<std::string> split_program(int& argc, char** argv) {
+std::vector<std::string> split_argv(int& argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::string_view(argv[i]) != "--") continue;
     std::vector<std::string> program(argv + i + 1, argv + argc);
@@ -93,7 +93,7 @@ int belljar::cli::serve_command_line(int argc, char** argv) {
   app.require_subcommand();
   std::vector<std::string> program;
   const bool is_learn = argc > 1 && std::string_view(argv[1]) == "learn";
-  if (is_run || is_learn) program = split_program(argc, argv);
+  if (is_run || is_learn) program = split_argv(argc, argv);
   // The first word is there always: an empty span would mean all options.
   const std::span<const char* const> words(argv, is_run ? static_cast<std::size_t>(argc) : 0);
   belljar::cli::add_run(app, words, is_learn ? std::vector<std::string>() : program, exit_code);

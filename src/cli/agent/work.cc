@@ -40,7 +40,6 @@
 #include "cli/load.h"
 #include "cli/mcp/make_box.h"
 #include "mcp/boxes.h"
-#include "runtime/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -302,13 +301,9 @@ void add_agent(const OptionParser& app, AgentFlags& flags, int& exit_code) {
 }  // namespace
 
 int work_as_agent(int argc, char** argv) {
-  runtime::reopen_closed_stdio();
-  int exit_code = 0;
-  CommandLine app("a model works on a task, with tools in a sandbox", "belljar");
-  app.require_subcommand();
   AgentFlags flags;
-  add_agent(app, flags, exit_code);
-  return app.parse_and_run(own_words(argc, argv), exit_code);
+  return serve_commands(own_words(argc, argv), "a model works on a task, with tools in a sandbox",
+                        [&flags](CommandLine& app, int& exit_code) { add_agent(app, flags, exit_code); });
 }
 
 }  // namespace belljar::cli

@@ -214,12 +214,6 @@ void add_audit(const OptionParser& app, int& exit_code) {
 
 }  // namespace
 
-int read_audit_trail(int argc, char** argv) {
-  int exit_code = 0;
-  CommandLine app("the audit trail", "belljar");
-  app.require_subcommand();
-  add_audit(app, exit_code);
-  return app.parse_and_run(own_words(argc, argv), exit_code);
-}
+int read_audit_trail(int argc, char** argv) { return serve_commands(own_words(argc, argv), "the audit trail", add_audit); }
 
 }  // namespace belljar::cli

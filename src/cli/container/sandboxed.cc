@@ -243,11 +243,7 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
   std::vector<std::string> words = own_words(argc, argv);
   RunFlags given;
-  const auto end = std::ranges::find(words, "--");
-  if (end != words.end() && words[0] == "run") {
-    given.program.assign(end + 1, words.end());
-    words.erase(end, words.end());
-  }
+  if (!words.empty() && words[0] == "run") given.program = split_program(words);
   int exit_code = 0;
   CommandLine app(backend.summary, "belljar");
   app.require_subcommand();

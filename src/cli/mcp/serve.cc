@@ -30,7 +30,6 @@
 #include "mcp/http_rules.h"
 #include "mcp/session.h"
 #include "mcp/stdio.h"
-#include "runtime/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -142,13 +141,9 @@ void add_mcp(const OptionParser& app, McpFlags& flags, int& exit_code) {
 }  // namespace
 
 int serve_mcp(int argc, char** argv) {
-  runtime::reopen_closed_stdio();
-  int exit_code = 0;
-  CommandLine app("sandboxed tools over the Model Context Protocol", "belljar");
-  app.require_subcommand();
   McpFlags flags;
-  add_mcp(app, flags, exit_code);
-  return app.parse_and_run(own_words(argc, argv), exit_code);
+  return serve_commands(own_words(argc, argv), "sandboxed tools over the Model Context Protocol",
+                        [&flags](CommandLine& app, int& exit_code) { add_mcp(app, flags, exit_code); });
 }
 
 }  // namespace belljar::cli
