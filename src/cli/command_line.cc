@@ -26,7 +26,7 @@
 #include "cli/help.h"
 #include "cli/man_page.h"
 #include "policy/schema.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -398,7 +398,7 @@ std::vector<std::string> split_program(std::vector<std::string>& words) {
 
 int serve_commands(std::vector<std::string> words, const std::string& about,
                    const std::function<void(CommandLine& app, int& exit_code)>& add) {
-  runtime::reopen_closed_stdio();
+  front::reopen_closed_stdio();
   int exit_code = 0;
   CommandLine app(about, "belljar");
   app.require_subcommand();

@@ -9,8 +9,8 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "cli/command_line.h"
-#include "runtime/pump.h"
-#include "runtime/stdio.h"
+#include "front/pump.h"
+#include "front/stdio.h"
 
 namespace belljar::cli {
 
@@ -48,16 +48,16 @@ Result<Command> command_from(const CommandWords& words, bool login, std::string_
   return command;
 }
 
-runtime::StdioOptions streams_of(const CommandWords& words) {
-  runtime::StdioOptions options;
+front::StdioOptions streams_of(const CommandWords& words) {
+  front::StdioOptions options;
   if (words.json) {
-    options.output = runtime::OutputTo::kCapture;
+    options.output = front::OutputTo::kCapture;
     options.cap = kJsonOutputBytes;
   }
-  if (words.pty) options.pty = runtime::Pty::kYes;
-  if (words.no_pty) options.pty = runtime::Pty::kNo;
+  if (words.pty) options.pty = front::Pty::kYes;
+  if (words.no_pty) options.pty = front::Pty::kNo;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
-  if (words.shell_text && !words.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal) options.input = runtime::Input::kNull;
+  if (words.shell_text && !words.pty && front::fd_kind(0) == front::FdKind::kTerminal) options.input = front::Input::kNull;
   return options;
 }
 

@@ -10,7 +10,7 @@
 #include "belljar/command.h"
 #include "belljar/result.h"
 #include "cli/command_line.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace belljar::cli {
 
@@ -34,6 +34,6 @@ void add_pty_options(const OptionParser& command, CommandWords& words);
 // text's arguments. `usage` is what an error advises. Errors: kInvalidArgument, nothing to run, a login shell for a program.
 Result<Command> command_from(const CommandWords& words, bool login, std::string_view usage);
 
-runtime::StdioOptions streams_of(const CommandWords& words);
+front::StdioOptions streams_of(const CommandWords& words);
 
 }  // namespace belljar::cli

@@ -97,7 +97,7 @@ Result<int> learn_it(const GivenLearn& given) {
   runtime::Recorder recorder;
   runtime::Session session;
   session.interceptor = interceptor_of_this_program();
-  session.signals = runtime::Signals::Take::kForwarded;
+  session.signals = front::Signals::Take::kForwarded;
   session.origins = &loaded.effective.origins;
   session.complete = &loaded.effective.complete;
   session.observer = [&recorder](const broker::Observation& seen) { recorder.see(seen); };

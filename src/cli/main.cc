@@ -20,7 +20,7 @@
 #include "cli/errors.h"
 #include "cli/refused_run.h"
 #include "cli/sandbox/commands.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace {
 
@@ -74,7 +74,7 @@ std::optional<int> speak_bwrap(int argc, char** argv) {
 }  // namespace
 
 int belljar::cli::serve_command_line(int argc, char** argv) {
-  const unsigned closed = belljar::runtime::reopen_closed_stdio();
+  const unsigned closed = belljar::front::reopen_closed_stdio();
   if (const auto code = speak_bwrap(argc, argv)) return *code;
   if (argc > 1 && std::string_view(argv[1]) == "help") ask_for_help({argv + 1, static_cast<std::size_t>(argc - 1)});
   const bool is_run = argc > 1 && std::string_view(argv[1]) == "run";

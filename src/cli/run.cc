@@ -51,8 +51,8 @@
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
-#include "runtime/signals.h"
-#include "runtime/stdio.h"
+#include "front/signals.h"
+#include "front/stdio.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::cli {
@@ -67,7 +67,7 @@ runtime::Session make_session(const RunFlags& given, const policy::Effective& ef
   session.complete = &effective.complete;
   if (given.txn || given.txn_name)
     session.transaction = txn::Place{workspace, default_state_dir(), given.txn_name.value_or("default")};
-  session.signals = runtime::Signals::Take::kForwarded;
+  session.signals = front::Signals::Take::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
   session.interceptor = interceptor_of_this_program();

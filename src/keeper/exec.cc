@@ -28,7 +28,7 @@
 #include "belljar/units.h"
 #include "keeper/serve.h"
 #include "runtime/json.h"
-#include "runtime/pump.h"
+#include "front/pump.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::keeper {
@@ -47,7 +47,7 @@ Result<std::array<UniqueFd, 3>> take_ends(const Json& streams, std::vector<Uniqu
   for (std::size_t n = 0; n < ends.size(); ++n) {
     if (!streams.at(n).get<bool>()) continue;
     if (next == fds.size()) return Error(Code::kInvalidArgument, "a stream of the command was announced and not sent");
-    if (!runtime::passes_through(runtime::fd_kind(fds[next].get())))
+    if (!front::passes_through(front::fd_kind(fds[next].get())))
       return Error(Code::kInvalidArgument, "a stream of the command is no pipe")
           .reason("what is handed in can be opened anew inside, with other rights");
     ends[n] = std::move(fds[next++]);

@@ -19,7 +19,7 @@
 #include "policy/choice.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace belljar {
 namespace {
@@ -63,9 +63,9 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   if (!options.transaction.empty())
     session.transaction = txn::Place{embedded.place.workspace, options.state_dir.empty() ? default_state_dir() : options.state_dir,
                                      options.transaction};
-  session.stdio = {.input = options.input_fd < 0 ? runtime::Input::kNull : runtime::Input::kInherit,
-                   .output = runtime::OutputTo::kCapture,
-                   .pty = runtime::Pty::kNo,
+  session.stdio = {.input = options.input_fd < 0 ? front::Input::kNull : front::Input::kInherit,
+                   .output = front::OutputTo::kCapture,
+                   .pty = front::Pty::kNo,
                    .cap = options.output_bytes.count,
                    .host = {options.input_fd, -1, -1}};
   return run_first(embedded, command, session);

@@ -18,6 +18,7 @@
 #include "base/remove_tree.h"
 #include "belljar/state_dir.h"
 #include "broker/broker.h"
+#include "front/terminal.h"
 #include "policy/defaults.h"
 #include "policy/ignore.h"
 #include "policy/look.h"
@@ -32,7 +33,6 @@
 #include "runtime/parts.h"
 #include "runtime/start_failure.h"
 #include "runtime/supervise.h"
-#include "runtime/terminal.h"
 #include "runtime/transaction.h"
 #include "runtime/unserved.h"
 #include "runtime/used_names.h"
@@ -59,8 +59,8 @@ void add_own_clauses(const Policy& policy, EnforcementReport& report) {
                                                            : "relay: the rest is read, counted and dropped");
 }
 
-StdioOptions stream_options(const Session& session, const Policy& policy, const launch::Plan& plan) {
-  StdioOptions options = session.stdio;
+front::StdioOptions stream_options(const Session& session, const Policy& policy, const launch::Plan& plan) {
+  front::StdioOptions options = session.stdio;
   if (policy.limits.output_bytes) options.cap = policy.limits.output_bytes->count;
   if (policy.limits.idle_timeout) options.watch = true;
   if (plan.identity == launch::Identity::kRootMapped) options.owner = {plan.outside_uid, plan.outside_gid};
@@ -90,10 +90,10 @@ class Run {
     BELLJAR_CHECK(outlet.plan(prepared_.plan.env, prepared_.report));
     BELLJAR_CHECK(make_limits());
     if (session_.observer) BELLJAR_CHECK(make_observed());
-    Signals signals = BELLJAR_TRY(Signals::open(session_.signals));
-    const StdioOptions options = stream_options(session_, policy_, prepared_.plan);
-    Stdio stdio = BELLJAR_TRY(Stdio::open(options));
-    RawTerminal terminal(stdio.pty() && options.output == OutputTo::kInherit ? options.host[0] : -1);
+    front::Signals signals = BELLJAR_TRY(front::Signals::open(session_.signals));
+    const front::StdioOptions options = stream_options(session_, policy_, prepared_.plan);
+    front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
+    front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
     if (stdio.pty()) plan_pty(options);
     const launch::ExecRequest request = make_request(stdio);
     if (session_.on_ready) session_.on_ready(prepared_.report);
@@ -180,14 +180,14 @@ class Run {
     return {};
   }
 
-  void plan_pty(const StdioOptions& options) {
+  void plan_pty(const front::StdioOptions& options) {
     prepared_.plan.want_pty = true;
-    const winsize size = window_size(options.host[1]).value_or(winsize{24, 80, 0, 0});
+    const winsize size = front::window_size(options.host[1]).value_or(winsize{24, 80, 0, 0});
     prepared_.plan.pty_rows = size.ws_row;
     prepared_.plan.pty_columns = size.ws_col;
   }
 
-  launch::ExecRequest make_request(const Stdio& stdio) const {
+  launch::ExecRequest make_request(const front::Stdio& stdio) const {
     launch::ExecRequest request;
     request.argv = command_.argv;
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
@@ -196,7 +196,7 @@ class Run {
   }
 
   // The start did not end and was given up, by a signal or by the caller. The signals are taken: what is left is ours to do.
-  Ran cancelled(const Error& error, Signals& signals) {
+  Ran cancelled(const Error& error, front::Signals& signals) {
     int signal = SIGTERM;
     while (const auto next = signals.next()) {
       if (*next == SIGINT || *next == SIGHUP || *next == SIGQUIT || *next == SIGTERM) signal = *next;

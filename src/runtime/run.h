@@ -14,17 +14,17 @@
 #include "belljar/txn.h"
 #include "broker/observation.h"
 #include "egress/intercept.h"
+#include "front/signals.h"
+#include "front/stdio.h"
 #include "launch/launcher.h"
 #include "runtime/interception.h"
-#include "runtime/signals.h"
-#include "runtime/stdio.h"
 #include "runtime/violations.h"
 
 namespace belljar::runtime {
 
 struct Session {
-  StdioOptions stdio;
-  Signals::Take signals = Signals::Take::kNone;
+  front::StdioOptions stdio;
+  front::Signals::Take signals = front::Signals::Take::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
   const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null

@@ -12,8 +12,8 @@
 
 #include "base/format.h"
 #include "broker/broker.h"
+#include "front/told_to_end.h"
 #include "runtime/limits.h"
-#include "runtime/told_to_end.h"
 
 namespace belljar::runtime {
 namespace {
@@ -32,7 +32,7 @@ constexpr int kKilled = 128 + SIGKILL;
 
 class Supervisor {
  public:
-  Supervisor(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
+  Supervisor(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
       : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), told_(limits.kill_grace) {
     start_clock(Clock::now());
   }
@@ -77,7 +77,7 @@ class Supervisor {
       if (!cause_) add(options_.cancel_fd, cancel_at_);
       if (options_.broker != nullptr) add(options_.broker->poll_fd(), broker_at_);
     }
-    Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
+    front::Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
     for (std::size_t i = 0; i < 3; ++i) {
       pump_at_[i] = count_;
       pump_count_[i] = pumps[i] == nullptr || (i == 0 && gone_) ? 0 : pumps[i]->add_pollfds(&set_[count_]);
@@ -124,7 +124,7 @@ class Supervisor {
 
   void dispatch() {
     if (signal_at_ >= 0 && set_[static_cast<std::size_t>(signal_at_)].revents != 0) on_signals();
-    Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
+    front::Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
     bool moved = false;
     for (std::size_t i = 0; i < 3; ++i) {
       if (pump_count_[i] > 0) moved |= pumps[i]->handle(&set_[pump_at_[i]], pump_count_[i]);
@@ -284,7 +284,7 @@ class Supervisor {
 
   void copy_window_size() {
     if (!stdio_.pty()) return;
-    if (const auto size = window_size(0)) stdio_.set_window_size(*size);
+    if (const auto size = front::window_size(0)) stdio_.set_window_size(*size);
   }
 
   bool wants_raw() const noexcept {
@@ -358,7 +358,7 @@ class Supervisor {
 
   void check_output_limit() {
     if (limits_.output_action != OutputAction::kKill || !limits_.output_bytes || cause_) return;
-    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump == nullptr || !pump->over_cap()) continue;
       output_hit_ = true;
       stop_at_limit(
@@ -371,7 +371,7 @@ class Supervisor {
   // --- the end
 
   bool anything_pending() const {
-    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump != nullptr && pump->pending() > 0) return true;
     }
     return false;
@@ -380,7 +380,7 @@ class Supervisor {
   bool finished() const {
     if (!gone_) return false;
     if (drained_) return true;
-    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
       // No pipe holds more than kDrainAtMost, pipe(7): who still writes then escaped, and has no claim on us.
       if (pump != nullptr && !pump->done() && pump->total() - read_at_end_[pump == stdio_.error()] <= kDrainAtMost) return false;
     }
@@ -453,7 +453,7 @@ class Supervisor {
 
   // A full disk or a closed terminal is no fault of the command, but its output is not where the caller thinks it is.
   void note_lost_output() {
-    for (Pump* pump : {stdio_.output(), stdio_.error()}) {
+    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump == nullptr) continue;
       if (pump->over_cap()) supervised_.output_dropped += pump->dropped();
       if (pump->sink_errno() == 0 || pump->sink_errno() == EPIPE || pump->sink_errno() == EIO) continue;
@@ -464,7 +464,7 @@ class Supervisor {
   }
 
   launch::Sandbox& sandbox_;
-  Stdio& stdio_;
+  front::Stdio& stdio_;
   const Limits& limits_;
   const SuperviseOptions& options_;
   Supervised supervised_;
@@ -479,7 +479,7 @@ class Supervisor {
   std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
   Clock::time_point started_, last_activity_, ended_{};
   std::chrono::microseconds last_cpu_{0};
-  ToldToEnd told_;
+  front::ToldToEnd told_;
   std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;
   std::uint64_t read_at_end_[2]{};
@@ -507,7 +507,7 @@ void set_exit(ExecResult& result, int wait_status) {
   result.message = name != nullptr ? format("killed by SIG{}", name) : format("killed by signal {}", signal);
 }
 
-Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options) {
+Supervised supervise(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits& limits, const SuperviseOptions& options) {
   return Supervisor(sandbox, stdio, limits, options).run();
 }
 

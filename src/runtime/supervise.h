@@ -13,10 +13,10 @@
 
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
+#include "front/signals.h"
+#include "front/stdio.h"
+#include "front/terminal.h"
 #include "launch/launcher.h"
-#include "runtime/signals.h"
-#include "runtime/stdio.h"
-#include "runtime/terminal.h"
 
 namespace belljar::broker {
 class Broker;
@@ -27,8 +27,8 @@ namespace belljar::runtime {
 class LimitSet;
 
 struct SuperviseOptions {
-  Signals* signals = nullptr;
-  RawTerminal* terminal = nullptr;
+  front::Signals* signals = nullptr;
+  front::RawTerminal* terminal = nullptr;
   LimitSet* limit_set = nullptr;
   broker::Broker* broker = nullptr;
   int cancel_fd = -1;       // readable or hung up: end the command
@@ -48,7 +48,7 @@ struct Supervised {
 
 // `sandbox` was started one-shot with the command as its first. It is dead and reaped on return (with front_ends: dead but for
 // pid 1 on its way out).
-Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options);
+Supervised supervise(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits& limits, const SuperviseOptions& options);
 
 // The timeout in force: what was asked for, at most what the policy allows.
 std::optional<std::chrono::milliseconds> effective_timeout(const Limits& limits) noexcept;

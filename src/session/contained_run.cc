@@ -254,7 +254,7 @@ void ContainedRun::close_stream() {
   input_moved_.notify_all();
 }
 
-void ContainedRun::output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
+void ContainedRun::output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
   capture.append(bytes);
   taken_ += bytes.size();
   if (callback && !thrown_ && !detached_.load()) {

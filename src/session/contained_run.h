@@ -21,7 +21,7 @@
 #include "base/format.h"
 #include "base/wake.h"
 #include "belljar/sandbox.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 #include "runtime/violations.h"
 #include "session/contained_box.h"
 
@@ -95,7 +95,7 @@ class ContainedRun {
   News wait_until(std::optional<Clock::time_point> deadline, Clock::time_point now) const;
   void look();
   void handle(const Arrived& arrived);
-  void output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes);
+  void output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes);
   void turn();
   void feed();
   void check_deadlines(Clock::time_point now);
@@ -120,7 +120,7 @@ class ContainedRun {
   std::atomic<bool> detached_{false};
 
   // the waiter's
-  runtime::Capture out_, err_;
+  command::Capture out_, err_;
   std::deque<Arrived> waiting_;
   std::size_t fed_ = 0;
   bool closed_ = false, gone_ = false;

@@ -66,8 +66,8 @@ Running::Running(std::shared_ptr<Core> core, RunRequest request)
     : core_(std::move(core)),
       use_(std::in_place, *core_),
       request_(std::move(request)),
-      out_{{}, runtime::Capture(request_.output_bytes), &request_.on_stdout},
-      err_{{}, runtime::Capture(request_.output_bytes), &request_.on_stderr} {}
+      out_{{}, command::Capture(request_.output_bytes), &request_.on_stdout},
+      err_{{}, command::Capture(request_.output_bytes), &request_.on_stderr} {}
 
 Running::~Running() {
   if (state_ != nullptr) core_->forget(id_);

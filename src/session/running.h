@@ -16,7 +16,7 @@
 #include "base/unique_fd.h"
 #include "base/wake.h"
 #include "belljar/sandbox.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 #include "session/core.h"
 #include "session/tree_kill.h"
 
@@ -64,7 +64,7 @@ class Running {
   using Clock = std::chrono::steady_clock;
   struct Stream {
     UniqueFd fd;
-    runtime::Capture capture;
+    command::Capture capture;
     const OutputCallback* callback;
     std::uint64_t read = 0;  // since the end of the command
   };

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <thread>
 
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 #include "runtime/support_plain.h"
 #include "support/temp_dir.h"
 
@@ -40,19 +40,19 @@ TEST(FdKind, TellsWhatMayBeHandedOver) {
   int sockets[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets), 0);
   const UniqueFd one(sockets[0]), two(sockets[1]);
-  EXPECT_EQ(fd_kind(pipe.read.get()), FdKind::kPipe);
-  EXPECT_EQ(fd_kind(null.get()), FdKind::kNull);
-  EXPECT_EQ(fd_kind(file.get()), FdKind::kRegular);
-  EXPECT_EQ(fd_kind(zero.get()), FdKind::kOther);
-  EXPECT_EQ(fd_kind(terminal.slave.get()), FdKind::kTerminal);
-  EXPECT_EQ(fd_kind(one.get()), FdKind::kSocket);
-  EXPECT_EQ(fd_kind(-1), FdKind::kClosed);
+  EXPECT_EQ(front::fd_kind(pipe.read.get()), front::FdKind::kPipe);
+  EXPECT_EQ(front::fd_kind(null.get()), front::FdKind::kNull);
+  EXPECT_EQ(front::fd_kind(file.get()), front::FdKind::kRegular);
+  EXPECT_EQ(front::fd_kind(zero.get()), front::FdKind::kOther);
+  EXPECT_EQ(front::fd_kind(terminal.slave.get()), front::FdKind::kTerminal);
+  EXPECT_EQ(front::fd_kind(one.get()), front::FdKind::kSocket);
+  EXPECT_EQ(front::fd_kind(-1), front::FdKind::kClosed);
 }
 
 TEST(Stdio, PipesAndNullAreHandedOver) {
   const auto in = open_pipe(), out = open_pipe();
   const UniqueFd null = open_file("/dev/null", O_RDWR);
-  auto stdio = Stdio::open({.host = {in.read.get(), out.write.get(), null.get()}});
+  auto stdio = front::Stdio::open({.host = {in.read.get(), out.write.get(), null.get()}});
   ASSERT_TRUE(stdio);
   EXPECT_EQ(stdio->command_fd(0), in.read.get());
   EXPECT_EQ(stdio->command_fd(1), out.write.get());
@@ -62,9 +62,9 @@ TEST(Stdio, PipesAndNullAreHandedOver) {
 TEST(Stdio, AFileIsNeverHandedOver) {
   const test::TempDir dir;
   const UniqueFd in = open_file(dir.write("in", "text"), O_RDWR), out = open_file(dir / "out", O_WRONLY | O_CREAT);
-  auto stdio = Stdio::open({.host = {in.get(), out.get(), out.get()}});
+  auto stdio = front::Stdio::open({.host = {in.get(), out.get(), out.get()}});
   ASSERT_TRUE(stdio);
-  for (int n = 0; n < 3; ++n) EXPECT_EQ(fd_kind(stdio->command_fd(n)), FdKind::kPipe) << n;
+  for (int n = 0; n < 3; ++n) EXPECT_EQ(front::fd_kind(stdio->command_fd(n)), front::FdKind::kPipe) << n;
   EXPECT_EQ(inode(stdio->command_fd(1)), inode(stdio->command_fd(2)));  // one pipe keeps their order
 }
 

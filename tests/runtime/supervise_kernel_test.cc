@@ -194,7 +194,7 @@ backend::Prepared hanging() {
 
 TEST(Supervise, ASignalEndsAStartThatHangs) {
   Session session;
-  session.signals = Signals::Take::kForwarded;
+  session.signals = front::Signals::Take::kForwarded;
   session.on_ready = [](const EnforcementReport&) { ::kill(::getpid(), SIGHUP); };
   const Ran ended = run_shell("echo ran", {}, session, hanging);
   EXPECT_EQ(ended.result.reason, Reason::kCancelled);
@@ -233,7 +233,7 @@ TEST(Supervise, UsageCountsTheCommand) {
 
 TEST(StartFailure, AProgramThatIsNotThereIs127) {
   auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {"no-such-program"}}, "/tmp",
-                          {.stdio = {.output = OutputTo::kCapture}});
+                          {.stdio = {.output = front::OutputTo::kCapture}});
   ASSERT_TRUE(ran) << ran.error().line();
   EXPECT_EQ(ran->result.exit_code, 127);
   EXPECT_EQ(ran->result.reason, Reason::kStartFailed);
@@ -262,14 +262,16 @@ TEST(StartFailure, SaysWhyAFileCannotRun) {
       {dir / "absent", 127, "there is no such file"},
   };
   for (const auto& c : cases) {
-    auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {c.path}}, "/tmp", {.stdio = {.output = OutputTo::kCapture}});
+    auto ran =
+        run_prepared(test::with_pid_namespace(), {}, {.argv = {c.path}}, "/tmp", {.stdio = {.output = front::OutputTo::kCapture}});
     ASSERT_TRUE(ran) << ran.error().line();
     EXPECT_EQ(ran->result.exit_code, c.exit_code) << c.path;
     EXPECT_NE(ran->result.message.find(c.says), std::string::npos) << ran->result.message;
   }
   // The twin: the same file with a right first line runs.
   const std::string good = dir.write("good", "#!/bin/sh\necho fine\n", 0755);
-  auto ran = run_prepared(test::with_pid_namespace(), {}, {.argv = {good}}, "/tmp", {.stdio = {.output = OutputTo::kCapture}});
+  auto ran =
+      run_prepared(test::with_pid_namespace(), {}, {.argv = {good}}, "/tmp", {.stdio = {.output = front::OutputTo::kCapture}});
   ASSERT_TRUE(ran) << ran.error().line();
   EXPECT_EQ(ran->result.out.bytes, "fine\n");
 }

@@ -27,9 +27,9 @@ backend::Prepared with_pid_namespace() {
 }
 
 runtime::Ran run_shell(const std::string& text, const Policy& policy, runtime::Session session, backend::Prepared (*prepared)()) {
-  if (session.stdio.output == runtime::OutputTo::kInherit && session.stdio.host[1] == 1)
-    session.stdio.output = runtime::OutputTo::kCapture;
-  if (session.stdio.host[0] == 0) session.stdio.input = runtime::Input::kNull;
+  if (session.stdio.output == front::OutputTo::kInherit && session.stdio.host[1] == 1)
+    session.stdio.output = front::OutputTo::kCapture;
+  if (session.stdio.host[0] == 0) session.stdio.input = front::Input::kNull;
   auto ran = runtime::run_prepared(prepared(), policy, shell_command(text), "/tmp", session);
   if (!ran) {
     ADD_FAILURE() << ran.error().line();

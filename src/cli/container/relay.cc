@@ -27,10 +27,10 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "runtime/capture.h"
-#include "runtime/signals.h"
-#include "runtime/terminal.h"
-#include "runtime/told_to_end.h"
+#include "command/capture.h"
+#include "front/signals.h"
+#include "front/terminal.h"
+#include "front/told_to_end.h"
 
 namespace belljar::cli {
 namespace {
@@ -71,7 +71,7 @@ class Outlet {
 
  private:
   const int fd_;
-  runtime::Head head_;
+  command::Head head_;
   std::string held_;
 };
 
@@ -117,7 +117,7 @@ void killed_by_pipe(ExecResult& result) {
 
 class Relay {
  public:
-  Relay(Process& process, runtime::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
+  Relay(Process& process, front::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
       : process_(process), signals_(signals), raw_(terminal ? 0 : -1), told_(kill_grace), input_(input), terminal_(terminal) {
     if (terminal_) raw_.enter();
   }
@@ -161,7 +161,7 @@ class Relay {
   void pass_on(int number) {
     if (number == SIGTERM && told_.again(std::chrono::steady_clock::now())) return kill_once();
     if (number == SIGWINCH) {
-      if (const auto size = runtime::window_size(0); terminal_ && size) (void)process_.resize(size->ws_row, size->ws_col);
+      if (const auto size = front::window_size(0); terminal_ && size) (void)process_.resize(size->ws_row, size->ws_col);
     } else if (number == SIGTSTP) {
       ::raise(SIGSTOP);  // the container runs on: its processes are no job of our shell
     } else if (number != SIGCONT) {
@@ -189,17 +189,17 @@ class Relay {
   }
 
   Process& process_;
-  runtime::Signals& signals_;
+  front::Signals& signals_;
   Wake ended_;
-  runtime::RawTerminal raw_;
-  runtime::ToldToEnd told_;
+  front::RawTerminal raw_;
+  front::ToldToEnd told_;
   bool input_, terminal_, killed_ = false;
 };
 
 }  // namespace
 
 Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
-                      runtime::Signals& signals) {
+                      front::Signals& signals) {
   options.cancel = BELLJAR_TRY(CancelToken::create());
   Outlets outlets(options.cancel, how.cap);
   if (!how.capture) {
@@ -207,7 +207,7 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
     options.on_stderr = outlets.to_stderr();
   }
   if (how.terminal) {
-    const auto size = runtime::window_size(0);
+    const auto size = front::window_size(0);
     options.terminal = size ? TerminalSize{size->ws_row, size->ws_col} : TerminalSize{};
   } else if (how.input) {
     options.input = SpawnInput::kPipe;

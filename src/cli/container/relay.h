@@ -9,7 +9,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "runtime/signals.h"
+#include "front/signals.h"
 
 namespace belljar::cli {
 
@@ -29,6 +29,6 @@ struct Relayed {
 // A reader of ours that goes away ends the command, which then reads as killed by SIGPIPE. Errors: as Sandbox::spawn; kUnavailable,
 // our output could not be written for another reason, and the command was ended.
 Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
-                      runtime::Signals& signals);
+                      front::Signals& signals);
 
 }  // namespace belljar::cli

@@ -40,11 +40,11 @@
 #include "cli/refused_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
+#include "front/pump.h"
+#include "front/signals.h"
+#include "front/stdio.h"
 #include "policy/backends.h"
 #include "policy/choice.h"
-#include "runtime/pump.h"
-#include "runtime/signals.h"
-#include "runtime/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -83,7 +83,7 @@ bool ends_us(int number) { return number == SIGINT || number == SIGTERM || numbe
 // cancels the start.
 class StartWatch {
  public:
-  static Result<std::unique_ptr<StartWatch>> begin(runtime::Signals& signals) {
+  static Result<std::unique_ptr<StartWatch>> begin(front::Signals& signals) {
     Wake over;
     if (!over.valid())
       return Error(Code::kResourceExhausted, "cannot watch for signals").sys(errno, "eventfd").next("close some descriptors");
@@ -103,7 +103,7 @@ class StartWatch {
   }
 
  private:
-  StartWatch(runtime::Signals& signals, CancelToken token, Wake over)
+  StartWatch(front::Signals& signals, CancelToken token, Wake over)
       : signals_(signals), token_(std::move(token)), over_(std::move(over)), thread_([this] { watch(); }) {}
   void take() {
     while (const auto number = signals_.next()) {
@@ -120,7 +120,7 @@ class StartWatch {
     }
   }
 
-  runtime::Signals& signals_;
+  front::Signals& signals_;
   CancelToken token_;
   Wake over_;
   std::optional<int> first_;  // of the thread, until it is joined
@@ -161,10 +161,10 @@ Result<Begun> begin(const RunFlags& given, const SandboxedBackend& backend, cons
 
 // This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
 Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend, policy::Choice& choice, LoadedPolicy& loaded,
-                          RunRecord& record, std::optional<runtime::Signals>& signals, std::optional<int>& ended) {
+                          RunRecord& record, std::optional<front::Signals>& signals, std::optional<int>& ended) {
   return start_first(given, choice, backend.name, record, [&](const std::string& name) -> Result<Begun> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
-    auto taken = runtime::Signals::open(runtime::Signals::Take::kForwarded);
+    auto taken = front::Signals::open(front::Signals::Take::kForwarded);
     if (!taken) return choice.settle(), taken.error();
     signals.emplace(*std::move(taken));
     loaded.effective.policy.backend = name;
@@ -184,7 +184,7 @@ Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, R
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load_policy(given.flags), record));
   policy::Choice choice = BELLJAR_TRY(make_choice(given.choose, loaded.effective, backend.name));
   BELLJAR_CHECK(open_report(given, loaded, record));
-  std::optional<runtime::Signals> signals;
+  std::optional<front::Signals> signals;
   std::optional<int> ended;
   auto begun = begin_first(given, backend, choice, loaded, record, signals, ended);
   if (!begun && ended) return Relayed{ended_before(*ended)};
@@ -205,7 +205,7 @@ Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, R
   how.kill_grace = limits.kill_grace;
   if (limits.output_bytes) how.cap = limits.output_bytes->count;
   // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
-  how.input = !(given.shell_text && !given.pty && runtime::fd_kind(0) == runtime::FdKind::kTerminal);
+  how.input = !(given.shell_text && !given.pty && front::fd_kind(0) == front::FdKind::kTerminal);
   Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, how, *signals));
   ExecResult& result = ran.result;
   // Without a cap nothing was kept and nothing was lost.
@@ -238,7 +238,7 @@ int run_command(const RunFlags& given, const SandboxedBackend& backend) {
 }  // namespace
 
 int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
-  runtime::reopen_closed_stdio();
+  front::reopen_closed_stdio();
   const auto empty = find_empty_option({argv, static_cast<std::size_t>(argc)});
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
   std::vector<std::string> words = own_words(argc, argv);

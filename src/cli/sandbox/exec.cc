@@ -32,7 +32,7 @@
 #include "policy/permit.h"
 #include "runtime/json.h"
 #include "runtime/run.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace belljar::cli {
 namespace {
@@ -86,8 +86,8 @@ Result<keeper::Json> make_call(const ExecGiven& given) {
   return call;
 }
 
-runtime::StdioOptions capped_streams_of(const ExecGiven& given, const keeper::About& about) {
-  runtime::StdioOptions options = streams_of(given);
+front::StdioOptions capped_streams_of(const ExecGiven& given, const keeper::About& about) {
+  front::StdioOptions options = streams_of(given);
   options.watch = true;  // what goes on in the background has no claim on the caller's own pipes
   if (about.output_bytes) options.cap = static_cast<std::uint64_t>(*about.output_bytes);
   return options;

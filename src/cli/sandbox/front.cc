@@ -22,16 +22,16 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "runtime/pump.h"
-#include "runtime/signals.h"
-#include "runtime/terminal.h"
-#include "runtime/told_to_end.h"
+#include "front/pump.h"
+#include "front/signals.h"
+#include "front/terminal.h"
+#include "front/told_to_end.h"
 
 namespace belljar::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using runtime::Pump;
+using front::Pump;
 using std::chrono::milliseconds;
 
 // A second ^C within this time means it.
@@ -44,8 +44,8 @@ constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 class Front {
  public:
-  Front(keeper::Channel& channel, runtime::Stdio& stdio, runtime::Signals& signals, runtime::RawTerminal& terminal,
-        OverCap over_cap, milliseconds kill_grace)
+  Front(keeper::Channel& channel, front::Stdio& stdio, front::Signals& signals, front::RawTerminal& terminal, OverCap over_cap,
+        milliseconds kill_grace)
       : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal), told_(kill_grace), over_cap_(over_cap) {}
 
   Result<std::string> run() {
@@ -183,23 +183,23 @@ class Front {
 
   void copy_size() {
     if (!stdio_.pty()) return;
-    if (const auto size = runtime::window_size(0)) stdio_.set_window_size(*size);
+    if (const auto size = front::window_size(0)) stdio_.set_window_size(*size);
   }
 
   keeper::Channel& channel_;
-  runtime::Stdio& stdio_;
-  runtime::Signals& signals_;
-  runtime::RawTerminal& terminal_;
+  front::Stdio& stdio_;
+  front::Signals& signals_;
+  front::RawTerminal& terminal_;
   std::optional<std::string> result_;
   std::optional<Clock::time_point> interrupted_;
-  runtime::ToldToEnd told_;
+  front::ToldToEnd told_;
   std::uint64_t read_at_end_[3]{};
   bool drained_ = false, told_limit_ = false, killed_ = false;
   OverCap over_cap_;
 };
 
 // The ends that the command gets, in order; which there are goes into the call.
-Result<void> send_call(keeper::Channel& channel, keeper::Json call, const runtime::Stdio& stdio) {
+Result<void> send_call(keeper::Channel& channel, keeper::Json call, const front::Stdio& stdio) {
   std::vector<int> fds;
   keeper::Json streams = keeper::Json::array();
   for (int n = 0; n < 3; ++n) {
@@ -210,7 +210,7 @@ Result<void> send_call(keeper::Channel& channel, keeper::Json call, const runtim
   call["streams"] = streams;
   call["terminal"] = nullptr;
   if (stdio.pty()) {
-    const winsize size = runtime::window_size(1).value_or(winsize{24, 80, 0, 0});
+    const winsize size = front::window_size(1).value_or(winsize{24, 80, 0, 0});
     call["terminal"] = {size.ws_row, size.ws_col};
   }
   switch (fds.size()) {
@@ -226,7 +226,7 @@ Result<void> send_call(keeper::Channel& channel, keeper::Json call, const runtim
 }
 
 // The keeper's answer, unless a signal that would have ended us comes first: the connection closes then, and ends the command.
-Result<keeper::Received> await_start(keeper::Channel& channel, runtime::Signals& signals) {
+Result<keeper::Received> await_start(keeper::Channel& channel, front::Signals& signals) {
   const Clock::time_point deadline = Clock::now() + kStart;
   for (;;) {
     while (const auto signal = signals.next()) {
@@ -253,10 +253,10 @@ void note_lost(FrontEnd& end, const char* name, const Pump* pump) {
 
 }  // namespace
 
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options, OverCap over_cap) {
-  runtime::Signals signals = BELLJAR_TRY(runtime::Signals::open(runtime::Signals::Take::kForwarded));
-  runtime::Stdio stdio = BELLJAR_TRY(runtime::Stdio::open(options));
-  runtime::RawTerminal terminal(stdio.pty() && options.output == runtime::OutputTo::kInherit ? options.host[0] : -1);
+Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
+  front::Signals signals = BELLJAR_TRY(front::Signals::open(front::Signals::Take::kForwarded));
+  front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
+  front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
   BELLJAR_CHECK(send_call(channel, std::move(call), stdio));
   auto started = BELLJAR_TRY(await_start(channel, signals));
   if (const auto error = started.message.find("error"); error != started.message.end()) return keeper::error_from(*error);

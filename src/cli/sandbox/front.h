@@ -8,7 +8,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "keeper/wire.h"
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 namespace belljar::cli {
 
@@ -25,6 +25,6 @@ enum class OverCap { kDrop, kKill };
 
 // Sends `call` (keeper/serve.h) with the ends of new streams and serves them until the command has ended. Errors: as the keeper's
 // answer; kUnavailable, it is gone; kCanceled, a signal came before the command had started.
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const runtime::StdioOptions& options, OverCap over_cap);
+Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap);
 
 }  // namespace belljar::cli

@@ -33,12 +33,12 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "command/capture.h"
 #include "http/client.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/events.h"
 #include "remote/marked.h"
-#include "runtime/capture.h"
 #include "runtime/json.h"
 #include "runtime/run.h"
 #include "runtime/supervise.h"
@@ -239,7 +239,7 @@ void Run::handle_last(std::string_view json) {
   lose(core_->envd().refused(complaint, "the command was lost").reason());
 }
 
-void Run::output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
+void Run::output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
   capture.append(bytes);
   if (callback && !thrown_ && !detached_.load()) {
     try {

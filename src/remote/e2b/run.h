@@ -18,7 +18,7 @@
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
 #include "remote/process.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 
 namespace belljar::remote::e2b {
 
@@ -64,7 +64,7 @@ class Run final : public Followed {
   void take_head();
   void handle(const Event& event);
   void handle_last(std::string_view json);
-  void output(runtime::Capture& capture, const OutputCallback& callback, const std::string& bytes);
+  void output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes);
   void look_at_wishes();
   void check_deadlines(Clock::time_point now);
   void check_silence(Clock::time_point now);
@@ -97,7 +97,7 @@ class Run final : public Followed {
   FrameParser frames_;
   std::string body_;  // of a reply that is no stream
   bool begun_ = false, is_stream_ = false, gone_ = false, detached_seen_ = false;
-  runtime::Capture out_, err_;
+  command::Capture out_, err_;
   Clock::time_point sent_, heard_;
   std::optional<Clock::time_point> started_, kill_at_, hopeless_;
   Clock::time_point over_at_;

@@ -82,8 +82,8 @@ Run::Run(std::shared_ptr<Core> core, RunRequest request)
       mark_(format("{}-{}.", core_->nonce(), number_)),
       wake_(either(wishes_.get(), request_.cancel.fd())),
       budget_(bytes_in(core_->machine().limits().output)),
-      out_{.capture = runtime::Capture(request_.output_bytes), .callback = request_.on_stdout},
-      err_{.capture = runtime::Capture(request_.output_bytes), .callback = request_.on_stderr},
+      out_{.capture = command::Capture(request_.output_bytes), .callback = request_.on_stdout},
+      err_{.capture = command::Capture(request_.output_bytes), .callback = request_.on_stderr},
       sent_(Clock::now()) {}
 
 Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest request) {

@@ -18,7 +18,7 @@
 #include "remote/process.h"
 #include "remote/shell/core.h"
 #include "remote/shell/looked.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 
 namespace belljar::remote::shell {
 
@@ -57,7 +57,7 @@ class Run final : public Followed {
 
   // What was taken of one stream.
   struct Stream {
-    runtime::Capture capture;
+    command::Capture capture;
     const OutputCallback& callback;
     std::uint64_t base = 0, at = 0;
     bool counted() const noexcept { return capture.over() && !callback; }

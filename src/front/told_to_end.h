@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-namespace belljar::runtime {
+namespace belljar::front {
 
 // A value; one thread.
 class ToldToEnd {
@@ -30,4 +30,4 @@ class ToldToEnd {
   std::optional<Clock::time_point> first_;
 };
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -1,4 +1,4 @@
-#include "runtime/terminal_modes.h"
+#include "front/terminal_modes.h"
 
 #include <algorithm>
 #include <charconv>
@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 // invisible-island.net/xterm/ctlseqs, DEC private modes; the cursor's (25) is on in a terminal as it should be. The alternate
@@ -88,4 +88,4 @@ std::string TerminalModes::undo() const {
   return text.empty() ? text : "\033[0m" + text;
 }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -1,4 +1,4 @@
-#include "runtime/stdio.h"
+#include "front/stdio.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 constexpr const char* kNames[] = {"stdin", "stdout", "stderr"};
@@ -133,7 +133,7 @@ Result<void> Stdio::open_output(const StdioOptions& options, int n) {
   }
   Pipe pipe = BELLJAR_TRY(make_pipe(options, Ours::kRead, n));
   if (options.output == OutputTo::kCapture) {
-    captures_[n - 1] = std::make_unique<Capture>(options.cap.value_or(UINT64_MAX));
+    captures_[n - 1] = std::make_unique<command::Capture>(options.cap.value_or(UINT64_MAX));
     pump = std::make_unique<Pump>(std::move(pipe.read), captures_[n - 1].get());
   } else {
     pump = std::make_unique<Pump>(std::move(pipe.read), BELLJAR_TRY(open_host(options.host[n], O_WRONLY, n)), options.cap);
@@ -158,7 +158,7 @@ void Stdio::attach_pty(UniqueFd master) {
     input_->end_with_eof_character();
   }
   if (capture_) {
-    captures_[0] = std::make_unique<Capture>(cap_.value_or(UINT64_MAX));
+    captures_[0] = std::make_unique<command::Capture>(cap_.value_or(UINT64_MAX));
     output_ = std::make_unique<Pump>(std::move(master), captures_[0].get());
   } else {
     output_ = std::make_unique<Pump>(std::move(master), own_description(host_[1], O_WRONLY), cap_);
@@ -198,4 +198,4 @@ void Stdio::hang_up() noexcept {
 Output Stdio::take_out() { return captures_[0] ? std::move(*captures_[0]).finish() : Output{}; }
 Output Stdio::take_err() { return captures_[1] ? std::move(*captures_[1]).finish() : Output{}; }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

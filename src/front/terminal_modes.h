@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace belljar::runtime {
+namespace belljar::front {
 
 class TerminalModes {
  public:
@@ -32,4 +32,4 @@ class TerminalModes {
   bool other_keys_ = false;  // xterm's modifyOtherKeys
 };
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

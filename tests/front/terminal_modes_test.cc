@@ -1,11 +1,11 @@
-#include "runtime/terminal_modes.h"
+#include "front/terminal_modes.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 std::string undo_of(std::string_view output) {
@@ -32,4 +32,4 @@ TEST(TerminalModes, WhatIsOffAgainOrNoModeIsLeft) {
 }
 
 }  // namespace
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -1,11 +1,11 @@
-#include "runtime/terminal.h"
+#include "front/terminal.h"
 
 #include <signal.h>
 #include <unistd.h>
 
-#include "runtime/pump.h"
+#include "front/pump.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 // Read by the crash handler only: a handler has no other way to reach an object.
@@ -76,4 +76,4 @@ void RawTerminal::restore() noexcept {
   disarm();
 }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -8,7 +8,7 @@
 #include "base/unique_fd.h"
 #include "belljar/result.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 
 // While it lives, the calling thread's INT TERM HUP QUIT USR1 USR2 WINCH TSTP CONT arrive at fd() instead of acting on us, and
 // writes to closed pipes, full files and foreign terminals fail with an errno instead of a signal. A signal that was ignored when
@@ -33,4 +33,4 @@ class Signals {
   bool active_ = true;
 };
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

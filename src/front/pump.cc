@@ -1,4 +1,4 @@
-#include "runtime/pump.h"
+#include "front/pump.h"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -14,7 +14,7 @@
 
 #include "base/format.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 bool would_block(int errnum) noexcept { return errnum == EAGAIN || errnum == EWOULDBLOCK || errnum == EINTR; }
@@ -61,7 +61,7 @@ Pump::Pump(UniqueFd source, UniqueFd sink, std::optional<std::uint64_t> cap)
       cap_(cap),
       head_(cap) {}
 
-Pump::Pump(UniqueFd source, Capture* capture)
+Pump::Pump(UniqueFd source, command::Capture* capture)
     : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture), head_({}) {}
 
 bool Pump::waits_for_foreground() const noexcept {
@@ -188,4 +188,4 @@ void Pump::close_both() noexcept {
   begin_ = end_ = 0;
 }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

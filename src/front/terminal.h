@@ -7,7 +7,7 @@
 
 #include <optional>
 
-namespace belljar::runtime {
+namespace belljar::front {
 
 std::optional<winsize> window_size(int terminal) noexcept;
 
@@ -32,4 +32,4 @@ class RawTerminal {
   termios saved_{};
 };
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -1,4 +1,4 @@
-#include "runtime/signals.h"
+#include "front/signals.h"
 
 #include <pthread.h>
 #include <sys/signalfd.h>
@@ -8,7 +8,7 @@
 #include <ctime>
 #include <utility>
 
-namespace belljar::runtime {
+namespace belljar::front {
 namespace {
 
 constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -80,4 +80,4 @@ std::optional<int> Signals::next() noexcept {
   return static_cast<int>(info.ssi_signo);
 }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front

@@ -21,11 +21,11 @@
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
-#include "runtime/capture.h"
-#include "runtime/pump.h"
-#include "runtime/terminal_modes.h"
+#include "command/capture.h"
+#include "front/pump.h"
+#include "front/terminal_modes.h"
 
-namespace belljar::runtime {
+namespace belljar::front {
 
 enum class Pty { kAuto, kYes, kNo };
 enum class Input { kInherit, kNull };
@@ -87,7 +87,7 @@ class Stdio {
   UniqueFd owned_[3];  // those of ends_ that are ours to close
   int host_[3] = {0, 1, 2};
   std::optional<std::uint64_t> cap_;
-  std::unique_ptr<Capture> captures_[2];
+  std::unique_ptr<command::Capture> captures_[2];
   std::unique_ptr<TerminalModes> modes_;  // of a pty on a terminal
   std::unique_ptr<Pump> input_, output_, error_;
 };
@@ -96,4 +96,4 @@ class Stdio {
 // descriptor we make becomes the command's stdout. Before anything else in main. Returns which were closed, bit n for n.
 unsigned reopen_closed_stdio() noexcept;
 
-}  // namespace belljar::runtime
+}  // namespace belljar::front
