@@ -2,17 +2,15 @@
 
 #include <poll.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <optional>
+#include <span>
 
 #include "base/format.h"
 #include "broker/broker.h"
-#include "front/told_to_end.h"
+#include "front/front.h"
 #include "runtime/limits.h"
 
 namespace belljar::runtime {
@@ -24,23 +22,87 @@ using namespace std::chrono_literals;
 
 // How long init may take to report a command that was killed before we kill init itself.
 constexpr milliseconds kInitGrace = 500ms;
-// A background job's terminal is looked at this often, to notice `fg`.
-constexpr milliseconds kForegroundCheck = 250ms;
-// Larger than any pipe we make (64 KiB) and any the command can grow it to without privilege (pipe-max-size, 1 MiB).
-constexpr std::uint64_t kDrainAtMost = 2 << 20;
 constexpr int kKilled = 128 + SIGKILL;
 
-class Supervisor {
+class Supervisor final : public front::Commanded {
  public:
   Supervisor(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
-      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), told_(limits.kill_grace) {
+      : sandbox_(sandbox),
+        stdio_(stdio),
+        limits_(limits),
+        options_(options),
+        front_(stdio, options.signals, options.terminal, limits.kill_grace) {
     start_clock(Clock::now());
   }
 
   Supervised run() {
     take_events();
-    while (!finished()) turn();
+    front_.run(*this);
     return finish();
+  }
+
+  // What a terminal sends to its job goes to the command's group, and so does what timeout(1) sends to a job. Anything else goes to
+  // the command, for which our pid stands: a supervisor that is told to reload keeps its workers.
+  void pass_on(int signal) override {
+    const bool to_group =
+        signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH || signal == SIGTERM || signal == SIGSTOP || signal == SIGCONT;
+    if (to_group) sandbox_.signal(1, signal);
+    else sandbox_.signal_alone(1, signal);
+  }
+
+  void kill() override {
+    if (gone()) return;
+    kill_at_.reset();
+    sandbox_.signal(0, SIGKILL);
+    if (!give_up_) give_up_ = Clock::now() + kInitGrace;
+  }
+
+  std::size_t add_pollfds(pollfd* into) override {
+    std::size_t count = 0;
+    const auto add = [&](int fd, short events) { into[count++] = {fd, events, 0}; };
+    add(sandbox_.control_fd(), POLLIN);
+    add(cause_ ? -1 : options_.cancel_fd, POLLIN);
+    add(options_.broker != nullptr ? options_.broker->poll_fd() : -1, POLLIN);
+    if (options_.limit_set == nullptr) return count;
+    for (const auto& notice : options_.limit_set->notices()) {
+      if (count < kMostFds) add(notice.fd, notice.events);
+    }
+    return count;
+  }
+
+  void handle(std::span<const pollfd> fds, bool moved) override {
+    if (moved) last_activity_ = Clock::now();
+    check_output_limit();
+    if (gone() || fds.empty()) return;
+    if (fds[kBroker].revents != 0) options_.broker->on_readable();
+    if (fds[kCancel].revents != 0) stop(Reason::kCancelled, "cancelled by the caller");
+    if (std::ranges::any_of(fds.subspan(kNotices), [](const pollfd& notice) { return notice.revents != 0; }))
+      sample_limits(Clock::now());
+    // Last: once the command's end is known the streams are complete, and they have had their turn.
+    if (fds[kControl].revents != 0) take_events();
+  }
+
+  std::optional<Clock::time_point> next() const override {
+    std::optional<Clock::time_point> next;
+    const auto consider = [&](std::optional<Clock::time_point> at) {
+      if (at && (!next || *at < *next)) next = at;
+    };
+    if (!cause_) {
+      consider(wall_);
+      consider(idle_check_);
+    }
+    consider(kill_at_);
+    consider(give_up_);
+    if (options_.limit_set != nullptr) consider(options_.limit_set->next_sample());
+    return next;
+  }
+
+  void on_time(Clock::time_point now) override {
+    if (!cause_ && wall_ && now >= *wall_) stop(Reason::kTimeout, timeout_message(*effective_timeout(limits_)));
+    if (!cause_ && idle_check_ && now >= *idle_check_) check_idle(now);
+    sample_limits(now);
+    if (kill_at_ && now >= *kill_at_) kill();
+    if (give_up_ && now >= *give_up_) end();
   }
 
  private:
@@ -51,104 +113,14 @@ class Supervisor {
     if (limits_.idle_timeout) idle_check_ = at + idle_step();
   }
 
-  void turn() {
-    const Clock::time_point now = Clock::now();
-    on_deadlines(now);
-    build_pollset();
-    const int ready = poll_until(next_deadline(now), now);
-    if (ready < 0) return;
-    if (gone_ && ready == 0 && !anything_pending()) drained_ = true;
-    dispatch();
-  }
+  static constexpr std::size_t kControl = 0, kCancel = 1, kBroker = 2, kNotices = 3;  // of add_pollfds()
 
-  // --- waiting
-
-  void build_pollset() {
-    count_ = 0;
-    signal_at_ = control_at_ = cancel_at_ = broker_at_ = -1;
-    const auto add = [&](int fd, int& at) {
-      if (fd < 0) return;
-      at = static_cast<int>(count_);
-      set_[count_++] = {fd, POLLIN, 0};
-    };
-    if (options_.signals != nullptr) add(options_.signals->fd(), signal_at_);
-    if (!gone_) {
-      add(sandbox_.control_fd(), control_at_);
-      if (!cause_) add(options_.cancel_fd, cancel_at_);
-      if (options_.broker != nullptr) add(options_.broker->poll_fd(), broker_at_);
-    }
-    front::Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
-    for (std::size_t i = 0; i < 3; ++i) {
-      pump_at_[i] = count_;
-      pump_count_[i] = pumps[i] == nullptr || (i == 0 && gone_) ? 0 : pumps[i]->add_pollfds(&set_[count_]);
-      count_ += static_cast<std::size_t>(pump_count_[i]);
-    }
-    notices_at_ = count_;
-    if (options_.limit_set != nullptr && !gone_) {
-      for (const auto& notice : options_.limit_set->notices()) {
-        if (count_ < set_.size()) set_[count_++] = {notice.fd, notice.events, 0};
-      }
-    }
-  }
-
-  std::optional<Clock::time_point> next_deadline(Clock::time_point now) const {
-    std::optional<Clock::time_point> next;
-    const auto consider = [&](std::optional<Clock::time_point> at) {
-      if (at && (!next || *at < *next)) next = at;
-    };
-    if (gone_) {
-      // Nobody writes any more: what is there is there now. Only a slow reader of ours is waited for.
-      if (!anything_pending()) return now;
-      consider(drain_until_);
-      return next;
-    }
-    if (!cause_) {
-      consider(wall_);
-      consider(idle_check_);
-    }
-    consider(kill_at_);
-    consider(give_up_);
-    if (options_.limit_set != nullptr) consider(options_.limit_set->next_sample());
-    if ((stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) || wants_raw()) consider(now + kForegroundCheck);
-    return next;
-  }
-
-  int poll_until(std::optional<Clock::time_point> deadline, Clock::time_point now) {
-    timespec wait{};
-    if (deadline && *deadline > now) {
-      const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-      wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-    }
-    return ppoll(set_.data(), count_, deadline ? &wait : nullptr, nullptr);
-  }
-
-  void dispatch() {
-    if (signal_at_ >= 0 && set_[static_cast<std::size_t>(signal_at_)].revents != 0) on_signals();
-    front::Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
-    bool moved = false;
-    for (std::size_t i = 0; i < 3; ++i) {
-      if (pump_count_[i] > 0) moved |= pumps[i]->handle(&set_[pump_at_[i]], pump_count_[i]);
-    }
-    if (moved) last_activity_ = Clock::now();
-    check_output_limit();
-    if (gone_) return;
-    if (broker_at_ >= 0 && set_[static_cast<std::size_t>(broker_at_)].revents != 0) options_.broker->on_readable();
-    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0)
-      stop(Reason::kCancelled, "cancelled by the caller");
-    for (std::size_t i = notices_at_; i < count_; ++i) {
-      if (set_[i].revents != 0) {
-        sample_limits(Clock::now());
-        break;
-      }
-    }
-    // Last: once the command's end is known the streams are complete, and they have had their turn.
-    if (control_at_ >= 0 && set_[static_cast<std::size_t>(control_at_)].revents != 0) take_events();
-  }
+  bool gone() const noexcept { return front_.has_ended(); }
 
   // --- what happens
 
   void take_events() {
-    while (!gone_) {
+    while (!gone()) {
       const auto event = sandbox_.next_event();
       if (!event) return;
       on_event(*event);
@@ -172,7 +144,7 @@ class Supervisor {
       case launch::Event::Kind::kPending:
         return;
       case launch::Event::Kind::kStopped:
-        return stop_with_command();
+        return front_.stop_with_command(*this);
       case launch::Event::Kind::kGone:
         break;
     }
@@ -182,152 +154,30 @@ class Supervisor {
   // The tree is dead, or dies now.
   enum class End { kReap, kLetGo };
   void end(End how = End::kReap) {
-    if (gone_) return;
+    if (gone()) return;
     if (ended_ == Clock::time_point()) ended_ = Clock::now();
     if (how == End::kLetGo) supervised_.leaving = sandbox_.let_go();
     else sandbox_.kill_and_reap();
-    gone_ = true;
-    if (stdio_.output() != nullptr) read_at_end_[0] = stdio_.output()->total();
-    if (stdio_.error() != nullptr) read_at_end_[1] = stdio_.error()->total();
-    if (stdio_.input() != nullptr) stdio_.input()->give_back();
-    if (cause_) drain_until_ = Clock::now() + std::max(limits_.kill_grace, milliseconds(1000));
-  }
-
-  void on_signals() {
-    while (const auto signal = options_.signals->next()) {
-      switch (*signal) {
-        case SIGTSTP:
-          suspend();
-          break;
-        case SIGCONT:
-          if (options_.terminal != nullptr) options_.terminal->enter();
-          copy_window_size();
-          sandbox_.signal(1, SIGCONT);
-          break;
-        case SIGWINCH:
-          copy_window_size();
-          if (!stdio_.pty()) forward(SIGWINCH);
-          break;
-        case SIGINT:
-          interrupt();
-          break;
-        case SIGTERM:
-          tell_to_end(SIGTERM);
-          break;
-        case SIGHUP:
-          if (!stdio_.lost_terminal()) {
-            forward(SIGHUP);
-          } else {
-            tell_to_end(SIGHUP);
-            stdio_.hang_up();
-          }
-          if (gone_) drained_ = true;
-          break;
-        default:
-          forward(*signal);
-          if (gone_ && *signal != SIGUSR1 && *signal != SIGUSR2) drained_ = true;
-      }
-    }
-  }
-
-  // What a terminal sends to its job goes to the command's group, and so does what timeout(1) sends to a job. Anything else goes to
-  // the command, for which our pid stands: a supervisor that is told to reload keeps its workers.
-  void forward(int signal) {
-    if (gone_) return;
-    if (signal == SIGINT || signal == SIGQUIT || signal == SIGWINCH || signal == SIGTERM) sandbox_.signal(1, signal);
-    else sandbox_.signal_alone(1, signal);
-  }
-
-  // Whoever sends TERM, or closes the terminal, wants the end, also of a command that ignores it.
-  void tell_to_end(int signal) {
-    if (gone_) drained_ = true;
-    else if (told_.again(Clock::now())) return kill_now();
-    forward(signal);
-    if (!kill_at_) kill_at_ = told_.kill_at();
-  }
-
-  // A second one soon after the first means it: the command did not end by the first.
-  void interrupt() {
-    const Clock::time_point now = Clock::now();
-    if (gone_) drained_ = true;
-    else if (interrupted_ && now - *interrupted_ < std::max(limits_.kill_grace, milliseconds(2000))) kill_now();
-    else forward(SIGINT);
-    interrupted_ = now;
-  }
-
-  // The command's process group is orphaned (its parent is in another session), so SIGTSTP would be dropped there, signal(7);
-  // SIGSTOP is not.
-  void suspend() {
-    if (!gone_) sandbox_.signal(1, SIGSTOP);
-    if (options_.terminal != nullptr) options_.terminal->restore();
-    kill(getpid(), SIGSTOP);
-    // Continued: SIGCONT is waiting in the signal descriptor.
-  }
-
-  // ^Z was typed into the sandbox's terminal and its job has stopped: our own job stops as it would have without us, the whole
-  // group of it, by SIGTSTP, which the kernel drops where nobody could continue it. Then nobody stops.
-  void stop_with_command() {
-    if (options_.terminal == nullptr || !options_.terminal->is_terminal()) return sandbox_.signal(1, SIGCONT);
-    options_.terminal->restore();
-    sigset_t stop;
-    sigset_t pending;
-    sigemptyset(&stop);
-    sigaddset(&stop, SIGTSTP);
-    pthread_sigmask(SIG_UNBLOCK, &stop, nullptr);
-    kill(0, SIGTSTP);
-    pthread_sigmask(SIG_BLOCK, &stop, nullptr);
-    sigpending(&pending);
-    if (sigismember(&pending, SIGCONT) == 1) return;  // waits in the signal descriptor
-    options_.terminal->enter();
-    sandbox_.signal(1, SIGCONT);
-  }
-
-  void copy_window_size() {
-    if (!stdio_.pty()) return;
-    if (const auto size = front::window_size(0)) stdio_.set_window_size(*size);
-  }
-
-  bool wants_raw() const noexcept {
-    return options_.terminal != nullptr && options_.terminal->is_terminal() && !options_.terminal->is_raw();
-  }
-
-  void on_deadlines(Clock::time_point now) {
-    if (wants_raw() && !gone_) options_.terminal->enter();
-    if (gone_) {
-      if (drain_until_ && now >= *drain_until_) drained_ = true;
-      return;
-    }
-    if (!cause_ && wall_ && now >= *wall_) stop(Reason::kTimeout, timeout_message(*effective_timeout(limits_)));
-    if (!cause_ && idle_check_ && now >= *idle_check_) check_idle(now);
-    sample_limits(now);
-    if (kill_at_ && now >= *kill_at_) kill_now();
-    if (give_up_ && now >= *give_up_) end();
+    front_.ended(cause_ ? std::optional(std::max(limits_.kill_grace, milliseconds(1000))) : std::nullopt);
   }
 
   // TERM to everything inside, KILL after the grace. CONT because a stopped process does not see TERM.
   void stop(Reason reason, std::string message) {
-    if (cause_ || gone_) return;
+    if (cause_ || gone()) return;
     cause_ = reason;
     supervised_.result.message = std::move(message);
-    if (limits_.kill_grace <= 0ms) return kill_now();
+    if (limits_.kill_grace <= 0ms) return kill();
     sandbox_.signal(0, SIGTERM);
     sandbox_.signal(0, SIGCONT);
     kill_at_ = Clock::now() + limits_.kill_grace;
   }
 
   void stop_at_limit(Reason reason, std::string limit, std::string message) {
-    if (cause_ || gone_) return;
+    if (cause_ || gone()) return;
     cause_ = reason;
     supervised_.result.message = std::move(message);
     supervised_.result.limits_hit.push_back(std::move(limit));
-    kill_now();
-  }
-
-  void kill_now() {
-    if (gone_) return;
-    kill_at_.reset();
-    sandbox_.signal(0, SIGKILL);
-    if (!give_up_) give_up_ = Clock::now() + kInitGrace;
+    kill();
   }
 
   // --- idle and limits
@@ -350,7 +200,7 @@ class Supervisor {
   }
 
   void sample_limits(Clock::time_point now) {
-    if (options_.limit_set == nullptr || gone_) return;
+    if (options_.limit_set == nullptr || gone()) return;
     while (auto hit = options_.limit_set->sample(now)) {
       if (hit->kill) stop_at_limit(hit->reason, std::move(hit->limit), std::move(hit->message));
     }
@@ -358,34 +208,13 @@ class Supervisor {
 
   void check_output_limit() {
     if (limits_.output_action != OutputAction::kKill || !limits_.output_bytes || cause_) return;
-    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
-      if (pump == nullptr || !pump->over_cap()) continue;
-      output_hit_ = true;
-      stop_at_limit(
-          Reason::kOutput, "output",
-          format("{} exceeded the limit of {} bytes", pump == stdio_.output() ? "stdout" : "stderr", limits_.output_bytes->count));
-      return;
-    }
+    const char* const stream = front_.over_cap();
+    if (stream == nullptr) return;
+    output_hit_ = true;
+    stop_at_limit(Reason::kOutput, "output", format("{} exceeded the limit of {} bytes", stream, limits_.output_bytes->count));
   }
 
   // --- the end
-
-  bool anything_pending() const {
-    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
-      if (pump != nullptr && pump->pending() > 0) return true;
-    }
-    return false;
-  }
-
-  bool finished() const {
-    if (!gone_) return false;
-    if (drained_) return true;
-    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
-      // No pipe holds more than kDrainAtMost, pipe(7): who still writes then escaped, and has no claim on us.
-      if (pump != nullptr && !pump->done() && pump->total() - read_at_end_[pump == stdio_.error()] <= kDrainAtMost) return false;
-    }
-    return true;
-  }
 
   Supervised finish() {
     ExecResult& result = supervised_.result;
@@ -403,12 +232,13 @@ class Supervisor {
         result.exit_code = exit_code_of(*cause_, result.exit_code);
       }
       apply_limits(status);
-      if (!cause_ && status == SIGKILL && told_.kill_at())
+      if (!cause_ && status == SIGKILL && front_.told_to_end())
         result.message = format("killed: it was told to end and had not within {}", to_string(limits_.kill_grace));
       else if (!cause_ && !exit_ && result.reason == Reason::kSignalled)
         result.message = "the sandbox was killed from outside, or the machine ran out of memory";
     }
-    note_lost_output();
+    supervised_.notes = front_.lost();
+    supervised_.output_dropped = front_.dropped();
     // A shell in between reports the signal as a code.
     if (result.reason != Reason::kExited || result.exit_code > 128) stdio_.undo_modes();
     result.out = stdio_.take_out();
@@ -451,39 +281,19 @@ class Supervisor {
     if (result.signal) result.exit_code = 128 + *result.signal;
   }
 
-  // A full disk or a closed terminal is no fault of the command, but its output is not where the caller thinks it is.
-  void note_lost_output() {
-    for (front::Pump* pump : {stdio_.output(), stdio_.error()}) {
-      if (pump == nullptr) continue;
-      if (pump->over_cap()) supervised_.output_dropped += pump->dropped();
-      if (pump->sink_errno() == 0 || pump->sink_errno() == EPIPE || pump->sink_errno() == EIO) continue;
-      const char* name = pump == stdio_.output() ? "stdout" : "stderr";
-      supervised_.notes.push_back(
-          format("cannot write {}: {}; output of the command was lost", name, std::strerror(pump->sink_errno())));
-    }
-  }
-
   launch::Sandbox& sandbox_;
   front::Stdio& stdio_;
   const Limits& limits_;
   const SuperviseOptions& options_;
   Supervised supervised_;
 
-  // signals, control, cancel, broker; two for each pump; notices of cgroups
-  std::array<pollfd, 4 + 6 + 8> set_{};
-  std::size_t count_ = 0, notices_at_ = 0;
-  int signal_at_ = -1, control_at_ = -1, cancel_at_ = -1, broker_at_ = -1;
-  std::size_t pump_at_[3]{};
-  int pump_count_[3]{};
-
-  std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
+  front::Front front_;
+  std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_;
   Clock::time_point started_, last_activity_, ended_{};
   std::chrono::microseconds last_cpu_{0};
-  front::ToldToEnd told_;
   std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;
-  std::uint64_t read_at_end_[2]{};
-  bool gone_ = false, drained_ = false, output_hit_ = false;
+  bool output_hit_ = false;
 };
 
 }  // namespace

@@ -1,25 +1,26 @@
+// A process of a Sandbox has callbacks and calls where a front has descriptors: pipes between the two, or for a terminal a pair of
+// sockets. Their far ends are served by threads, since who writes to a process, or to us, may have to wait.
 #include "cli/container/relay.h"
 
 #include <poll.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <climits>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
 
 #include "base/unique_fd.h"
 #include "base/wake.h"
+#include "base/write_all.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -27,86 +28,14 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "command/capture.h"
+#include "front/front.h"
+#include "front/pump.h"
 #include "front/signals.h"
+#include "front/stdio.h"
 #include "front/terminal.h"
-#include "front/told_to_end.h"
 
 namespace belljar::cli {
 namespace {
-
-// 0, or the errno: nobody reads it (EPIPE), or the disk is full.
-int write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t wrote = ::write(fd, bytes.data(), bytes.size());
-    if (wrote < 0 && errno == EAGAIN) {
-      pollfd wait{fd, POLLOUT, 0};
-      ::poll(&wait, 1, -1);
-    } else if (wrote < 0 && errno != EINTR) {
-      return errno;
-    } else if (wrote > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(wrote));
-    }
-  }
-  return 0;
-}
-
-// One of our own streams: as much of the command's as the cap lets through.
-class Outlet {
- public:
-  Outlet(int fd, std::optional<std::uint64_t> cap) : fd_(fd), head_(cap) {}
-  // 0, or the errno of a write.
-  int take(std::string_view bytes) {
-    const std::string joined = held_.empty() ? std::string() : held_ + std::string(bytes);
-    const std::string_view text = held_.empty() ? bytes : joined;
-    const std::size_t size = head_.pass(text);
-    const std::string held(text.substr(size, head_.held()));
-    const int failed = write_all(fd_, text.substr(0, size));
-    held_ = held;
-    return failed;
-  }
-  // The stream has ended.
-  int end() { return write_all(fd_, std::exchange(held_, {})); }
-  std::uint64_t dropped() const noexcept { return head_.dropped(); }
-
- private:
-  const int fd_;
-  command::Head head_;
-  std::string held_;
-};
-
-// Output that nobody takes ends the command, as a write would end it where its pipe is ours. Callbacks of both streams come here,
-// one at a time or not.
-class Outlets {
- public:
-  Outlets(CancelToken end, std::optional<std::uint64_t> cap)
-      : end_(std::move(end)), out_(STDOUT_FILENO, cap), err_(STDERR_FILENO, cap) {}
-  OutputCallback to_stdout() { return to(out_); }
-  OutputCallback to_stderr() { return to(err_); }
-  int failed() const noexcept { return failed_.load(); }
-  // Once the command has ended.
-  void end() {
-    for (Outlet* each : {&out_, &err_}) {
-      if (failed_.load() == 0) failed_.store(each->end());
-    }
-  }
-  std::uint64_t dropped() const noexcept { return out_.dropped() + err_.dropped(); }
-
- private:
-  OutputCallback to(Outlet& stream) {
-    return [&stream, this](std::string_view bytes) {
-      if (failed_.load() != 0) return;
-      const int failed = stream.take(bytes);
-      if (failed == 0) return;
-      failed_.store(failed);
-      end_.cancel();
-    };
-  }
-
-  CancelToken end_;
-  Outlet out_, err_;
-  std::atomic<int> failed_{0};
-};
 
 void killed_by_pipe(ExecResult& result) {
   result.reason = Reason::kSignalled;
@@ -115,113 +44,134 @@ void killed_by_pipe(ExecResult& result) {
   result.message = "killed by SIGPIPE";
 }
 
-class Relay {
- public:
-  Relay(Process& process, front::Signals& signals, bool input, bool terminal, std::chrono::milliseconds kill_grace)
-      : process_(process), signals_(signals), raw_(terminal ? 0 : -1), told_(kill_grace), input_(input), terminal_(terminal) {
-    if (terminal_) raw_.enter();
+// Why our output could not be written; `wrote`: what a write for the command failed of, 0: none did.
+int failed_of(front::Stdio& stdio, int wrote) {
+  for (const front::Pump* pump : {stdio.output(), stdio.error()}) {
+    if (pump != nullptr && pump->sink_errno() != 0 && pump->sink_errno() != EPIPE) return pump->sink_errno();
   }
+  return wrote;
+}
+
+// The far ends of the command's streams.
+struct FarEnds {
+  int in = -1, out = -1, err = -1;  // -1: not joined
+  UniqueFd terminal;                // all three, where it has one
+};
+
+Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
+  FarEnds far{stdio.command_fd(0), stdio.command_fd(1), stdio.command_fd(2), {}};
+  if (stdio.pty()) {
+    int pair[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+      return Error(Code::kResourceExhausted, "cannot join the command's terminal to ours")
+          .sys(errno, "socketpair")
+          .next("raise the limit of open files (`ulimit -n`)");
+    far.terminal = UniqueFd(pair[1]);
+    stdio.attach_pty(UniqueFd(pair[0]));
+    far.in = far.out = pair[1];
+  }
+  if (!passes_output) far.out = far.err = -1;
+  return far;
+}
+
+class Relay final : public front::Commanded {
+ public:
+  Relay(Process& process, front::Stdio& stdio, front::Front& front, FarEnds far)
+      : process_(process), stdio_(stdio), front_(front), far_(std::move(far)), waiter_([this] { wait(); }), feeder_([this] {
+          feed();
+        }) {}
 
   Result<std::optional<ExecResult>> run() {
-    Result<std::optional<ExecResult>> result = std::optional<ExecResult>();
-    std::thread waiter([&] {
-      result = process_.wait();
-      ended_.ring();
-    });
-    // Input has a thread of its own: a command that does not read must not keep its signals waiting.
-    std::thread feeder([&] { feed(); });
-    while (follow()) {
-    }
-    waiter.join();
-    feeder.join();
-    return result;
+    front_.run(*this);
+    return std::move(result_);
+  }
+
+  // The sandbox runs on while we are stopped: its processes are no job of our shell.
+  void pass_on(int signal) override {
+    if (signal != SIGSTOP && signal != SIGCONT && signal != SIGWINCH) (void)process_.signal(signal);
+  }
+  void kill() override { (void)process_.signal(SIGKILL); }
+  void resize(const winsize& size) override { (void)process_.resize(size.ws_row, size.ws_col); }
+  std::size_t add_pollfds(pollfd* into) override {
+    *into = {ended_.get(), POLLIN, 0};
+    return 1;
+  }
+  void handle(std::span<const pollfd> fds, bool /*moved*/) override {
+    if (fds.empty() || fds[0].revents == 0) return;
+    waiter_.join();
+    feeder_.join();
+    stdio_.close_command_ends();
+    far_.terminal.reset();
+    front_.ended();
   }
 
  private:
-  bool follow() {
-    std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {signals_.fd(), POLLIN, 0}}};
-    if (::poll(set.data(), set.size(), patience()) < 0) return true;
-    if (set[0].revents != 0) return false;
-    if (patience() == 0) kill_once();
-    while (const auto number = signals_.next()) pass_on(*number);
-    return true;
+  void wait() {
+    result_ = process_.wait();
+    ended_.ring();
   }
 
-  // Until it is to be killed; -1: it is not.
-  int patience() const {
-    if (!told_.kill_at() || killed_) return -1;
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(*told_.kill_at() - std::chrono::steady_clock::now());
-    return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
-  }
-
-  void kill_once() {
-    if (!std::exchange(killed_, true)) (void)process_.signal(SIGKILL);
-  }
-
-  void pass_on(int number) {
-    if (number == SIGTERM && told_.again(std::chrono::steady_clock::now())) return kill_once();
-    if (number == SIGWINCH) {
-      if (const auto size = front::window_size(0); terminal_ && size) (void)process_.resize(size->ws_row, size->ws_col);
-    } else if (number == SIGTSTP) {
-      ::raise(SIGSTOP);  // the container runs on: its processes are no job of our shell
-    } else if (number != SIGCONT) {
-      (void)process_.signal(number);
-    } else if (terminal_) {
-      raw_.enter();
-    }
-  }
-
+  // A command that does not read must not keep its signals waiting.
   void feed() {
     std::array<char, 64U << 10> buffer;
-    while (input_) {
-      std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {0, POLLIN, 0}}};
+    while (far_.in >= 0) {
+      std::array<pollfd, 2> set = {{{ended_.get(), POLLIN, 0}, {far_.in, POLLIN, 0}}};
       if (::poll(set.data(), set.size(), -1) < 0 && errno != EINTR) return;
       if (set[0].revents != 0) return;
       if (set[1].revents == 0) continue;
-      const ssize_t got = ::read(0, buffer.data(), buffer.size());
+      const ssize_t got = ::read(far_.in, buffer.data(), buffer.size());
       if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-      if (got <= 0) {
-        (void)process_.close_stdin();
-        return;
-      }
+      if (got <= 0) return (void)process_.close_stdin();
       if (!process_.write_stdin({buffer.data(), static_cast<std::size_t>(got)}, std::chrono::milliseconds::max())) return;
     }
   }
 
   Process& process_;
-  front::Signals& signals_;
+  front::Stdio& stdio_;
+  front::Front& front_;
+  FarEnds far_;
   Wake ended_;
-  front::RawTerminal raw_;
-  front::ToldToEnd told_;
-  bool input_, terminal_, killed_ = false;
+  Result<std::optional<ExecResult>> result_ = std::optional<ExecResult>();
+  std::thread waiter_, feeder_;
 };
 
 }  // namespace
 
-Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, const RelayOptions& how,
-                      front::Signals& signals) {
+Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
+                      std::chrono::milliseconds kill_grace, front::Signals& signals) {
+  const bool captures = streams.output == front::OutputTo::kCapture;
+  streams.watch = true;
+  if (captures) streams.output = front::OutputTo::kInherit, streams.host[1] = streams.host[2] = -1;
+  front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(streams));
+  FarEnds far = BELLJAR_TRY(far_ends(stdio, !captures));
   options.cancel = BELLJAR_TRY(CancelToken::create());
-  Outlets outlets(options.cancel, how.cap);
-  if (!how.capture) {
-    options.on_stdout = outlets.to_stdout();
-    options.on_stderr = outlets.to_stderr();
-  }
-  if (how.terminal) {
+  // Output that nobody takes ends the command, as a write would end it where its pipe is ours.
+  std::atomic<int> wrote{0};
+  const auto to = [&wrote, end = options.cancel](int fd) -> OutputCallback {
+    return [&wrote, end, fd](std::string_view bytes) {
+      if (wrote.load() == 0 && !write_all(fd, bytes)) wrote.store(errno), end.cancel();
+    };
+  };
+  if (far.out >= 0) options.on_stdout = to(far.out);
+  if (far.err >= 0) options.on_stderr = to(far.err);
+  if (stdio.pty()) {
     const auto size = front::window_size(0);
     options.terminal = size ? TerminalSize{size->ws_row, size->ws_col} : TerminalSize{};
-  } else if (how.input) {
+  } else if (far.in >= 0) {
     options.input = SpawnInput::kPipe;
   }
   const auto process = BELLJAR_TRY(sandbox.spawn(command, options));
-  auto result = BELLJAR_TRY(Relay(*process, signals, how.input || how.terminal, how.terminal, how.kill_grace).run());
-  outlets.end();
-  if (outlets.failed() == EPIPE) killed_by_pipe(*result);
-  else if (outlets.failed() != 0)
+  front::RawTerminal terminal(stdio.pty() ? streams.host[0] : -1);
+  front::Front front(stdio, &signals, &terminal, kill_grace);
+  auto result = BELLJAR_TRY(Relay(*process, stdio, front, std::move(far)).run());
+  terminal.restore();
+  const int failed = failed_of(stdio, wrote.load());
+  if (failed == EPIPE) killed_by_pipe(*result);
+  else if (failed != 0)
     return Error(Code::kUnavailable, "cannot pass on the command's output, so it was ended")
-        .sys(outlets.failed(), "write")
+        .sys(failed, "write")
         .next("run it again with its output somewhere else");
-  const std::uint64_t dropped = how.capture ? result->out.omitted + result->err.omitted : outlets.dropped();
-  return Relayed{*std::move(result), dropped};
+  return Relayed{*std::move(result), captures ? result->out.omitted + result->err.omitted : front.dropped()};
 }
 
 }  // namespace belljar::cli

@@ -40,7 +40,6 @@
 #include "cli/refused_run.h"
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
-#include "front/pump.h"
 #include "front/signals.h"
 #include "front/stdio.h"
 #include "policy/backends.h"
@@ -200,13 +199,12 @@ Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, R
   SpawnOptions options;
   options.timeout = limits.timeout;
   options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
-  const bool at_terminal = ::isatty(0) == 1 && ::isatty(1) == 1;
-  RelayOptions how{.terminal = given.pty || (at_terminal && !given.no_pty && !given.json), .capture = given.json};
-  how.kill_grace = limits.kill_grace;
-  if (limits.output_bytes) how.cap = limits.output_bytes->count;
-  // Shell text has no input of its own unless somebody gave some: a terminal was not given, it was just there.
-  how.input = !(given.shell_text && !given.pty && front::fd_kind(0) == front::FdKind::kTerminal);
-  Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, how, *signals));
+  front::StdioOptions streams = streams_of(given);
+  if (limits.output_bytes) streams.cap = limits.output_bytes->count;
+  // Shell text at a terminal has one of its own here.
+  if (!given.json && !given.no_pty && ::isatty(0) == 1 && ::isatty(1) == 1)
+    streams.pty = front::Pty::kYes, streams.input = front::Input::kInherit;
+  Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, streams, limits.kill_grace, *signals));
   ExecResult& result = ran.result;
   // Without a cap nothing was kept and nothing was lost.
   if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");

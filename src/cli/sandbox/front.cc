@@ -3,17 +3,15 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <climits>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,180 +20,74 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "front/pump.h"
+#include "front/front.h"
 #include "front/signals.h"
+#include "front/stdio.h"
 #include "front/terminal.h"
-#include "front/told_to_end.h"
+#include "keeper/wire.h"
 
 namespace belljar::cli {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using front::Pump;
 using std::chrono::milliseconds;
 
-// A second ^C within this time means it.
-constexpr milliseconds kImpatient{2000};
-// Larger than any pipe: who still writes after the command's end is another process of the sandbox, and is not waited for.
-constexpr std::uint64_t kDrainAtMost = 2U << 20;
-// A background job looks this often whether it came to the foreground.
-constexpr int kForegroundCheckMs = 250;
 constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
-class Front {
+// The command, as its keeper tells of it.
+class Called final : public front::Commanded {
  public:
-  Front(keeper::Channel& channel, front::Stdio& stdio, front::Signals& signals, front::RawTerminal& terminal, OverCap over_cap,
-        milliseconds kill_grace)
-      : channel_(channel), stdio_(stdio), signals_(signals), terminal_(terminal), told_(kill_grace), over_cap_(over_cap) {}
+  Called(keeper::Channel& channel, front::Front& front, OverCap over_cap) : channel_(channel), front_(front), over_cap_(over_cap) {}
 
   Result<std::string> run() {
-    BELLJAR_CHECK(take_result());  // it may have come together with the start
-    while (!over()) BELLJAR_CHECK(turn());
-    return std::move(*result_);
+    take_result();  // it may have come together with the start
+    front_.run(*this);
+    if (failed_) return *std::move(failed_);
+    return std::move(result_);
+  }
+
+  // A keeper that is gone is seen when it is read from.
+  void pass_on(int signal) override { (void)channel_.send({{"signal", signal}}); }
+  void kill() override { pass_on(SIGKILL); }
+  std::size_t add_pollfds(pollfd* into) override {
+    *into = {channel_.fd(), POLLIN, 0};
+    return 1;
+  }
+  void handle(std::span<const pollfd> fds, bool /*moved*/) override {
+    check_output_limit();
+    if (!fds.empty() && fds[0].revents != 0) take_result();
   }
 
  private:
-  Pump* pump(std::size_t n) const { return n == 0 ? stdio_.input() : n == 1 ? stdio_.output() : stdio_.error(); }
-
-  Result<void> turn() {
-    if (stdio_.pty() && !result_) terminal_.enter();
-    std::array<pollfd, 8> set{};
-    set[0] = {signals_.fd(), POLLIN, 0};
-    set[1] = {result_ ? -1 : channel_.fd(), POLLIN, 0};
-    std::size_t count = 2;
-    std::array<std::pair<std::size_t, int>, 3> at{};
-    for (std::size_t n = 0; n < 3; ++n) {
-      const bool wanted = pump(n) != nullptr && (n > 0 || !result_);
-      at[n] = {count, wanted ? pump(n)->add_pollfds(&set[count]) : 0};
-      count += static_cast<std::size_t>(at[n].second);
-    }
-    const int ready = ::poll(set.data(), count, patience());
-    if (ready < 0) return {};
-    if (told_.kill_at() && !result_ && Clock::now() >= *told_.kill_at()) kill_once();
-    if (result_ && ready == 0 && !pending()) drained_ = true;
-    if (set[0].revents != 0) take_signals();
-    for (std::size_t n = 0; n < 3; ++n) {
-      if (at[n].second > 0) pump(n)->handle(&set[at[n].first], at[n].second);
-    }
-    check_output_limit();
-    // Last: when the end is known the streams are complete.
-    return set[1].revents != 0 ? take_result() : Result<void>();
+  void take_result() {
+    auto message = channel_.receive(milliseconds(0));
+    if (!message) return fail(message.error());
+    if (!*message) return;
+    const keeper::Json& told = (*message)->message;
+    if (const auto error = told.find("error"); error != told.end()) return fail(keeper::error_from(*error));
+    result_ = told.at("result").get<std::string>();
+    front_.ended();
   }
 
-  int patience() const {
-    // After the end only a slow reader of ours is waited for.
-    if (result_) return pending() ? -1 : 0;
-    const bool waits = (stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) ||
-                       (stdio_.pty() && terminal_.is_terminal() && !terminal_.is_raw());
-    int patience = waits ? kForegroundCheckMs : -1;
-    if (told_.kill_at() && !killed_) {
-      const auto left = std::chrono::ceil<milliseconds>(*told_.kill_at() - Clock::now()).count();
-      const int until_kill = static_cast<int>(std::clamp<std::int64_t>(left, 0, INT_MAX));
-      patience = patience < 0 ? until_kill : std::min(patience, until_kill);
-    }
-    return patience;
-  }
-
-  bool pending() const { return (pump(1) != nullptr && pump(1)->pending() > 0) || (pump(2) != nullptr && pump(2)->pending() > 0); }
-
-  bool over() const {
-    if (!result_) return false;
-    if (drained_) return true;
-    for (std::size_t n = 1; n < 3; ++n) {
-      if (pump(n) != nullptr && !pump(n)->done() && pump(n)->total() - read_at_end_[n] <= kDrainAtMost) return false;
-    }
-    return true;
-  }
-
-  Result<void> take_result() {
-    auto message = BELLJAR_TRY(channel_.receive(milliseconds(0)));
-    if (!message) return {};
-    if (const auto error = message->message.find("error"); error != message->message.end()) return keeper::error_from(*error);
-    result_ = message->message.at("result").get<std::string>();
-    for (std::size_t n = 1; n < 3; ++n) read_at_end_[n] = pump(n) != nullptr ? pump(n)->total() : 0;
-    if (stdio_.input() != nullptr) stdio_.input()->give_back();
-    return {};
+  void fail(Error error) {
+    failed_ = std::move(error);
+    front_.give_up();
   }
 
   // The keeper ends the whole tree of the command, and tells why in its result.
   void check_output_limit() {
-    if (over_cap_ != OverCap::kKill || told_limit_ || result_) return;
-    for (std::size_t n = 1; n < 3; ++n) {
-      if (pump(n) == nullptr || !pump(n)->over_cap()) continue;
-      told_limit_ = true;
-      (void)channel_.send({{"over_limit", n == 1 ? "stdout" : "stderr"}});
-      return;
-    }
-  }
-
-  void forward(int signal) {
-    if (!result_) (void)channel_.send({{"signal", signal}});  // a keeper that is gone is seen when it is read from
-  }
-
-  void take_signals() {
-    while (const auto signal = signals_.next()) {
-      switch (*signal) {
-        case SIGTSTP:
-          suspend();
-          break;
-        case SIGCONT:
-          terminal_.enter();
-          copy_size();
-          forward(SIGCONT);
-          break;
-        case SIGWINCH:
-          copy_size();
-          if (!stdio_.pty()) forward(SIGWINCH);
-          break;
-        case SIGINT:
-          interrupt();
-          break;
-        case SIGTERM:
-          if (result_) drained_ = true;
-          if (told_.again(Clock::now())) kill_once();
-          else forward(SIGTERM);
-          break;
-        default:
-          forward(*signal);
-          if (result_ && *signal != SIGUSR1 && *signal != SIGUSR2) drained_ = true;
-      }
-    }
-  }
-
-  void kill_once() {
-    if (!std::exchange(killed_, true)) forward(SIGKILL);
-  }
-
-  void interrupt() {
-    const Clock::time_point now = Clock::now();
-    if (result_) drained_ = true;
-    forward(interrupted_ && now - *interrupted_ < kImpatient ? SIGKILL : SIGINT);
-    interrupted_ = now;
-  }
-
-  // The command's group is orphaned inside: SIGTSTP would be dropped there, SIGSTOP is not.
-  void suspend() {
-    forward(SIGSTOP);
-    terminal_.restore();
-    ::kill(::getpid(), SIGSTOP);
-    // Continued: SIGCONT is waiting in the signal descriptor.
-  }
-
-  void copy_size() {
-    if (!stdio_.pty()) return;
-    if (const auto size = front::window_size(0)) stdio_.set_window_size(*size);
+    const char* const stream = front_.over_cap();
+    if (over_cap_ != OverCap::kKill || told_limit_ || front_.has_ended() || stream == nullptr) return;
+    told_limit_ = true;
+    (void)channel_.send({{"over_limit", stream}});
   }
 
   keeper::Channel& channel_;
-  front::Stdio& stdio_;
-  front::Signals& signals_;
-  front::RawTerminal& terminal_;
-  std::optional<std::string> result_;
-  std::optional<Clock::time_point> interrupted_;
-  front::ToldToEnd told_;
-  std::uint64_t read_at_end_[3]{};
-  bool drained_ = false, told_limit_ = false, killed_ = false;
+  front::Front& front_;
   OverCap over_cap_;
+  bool told_limit_ = false;
+  std::string result_;
+  std::optional<Error> failed_;
 };
 
 // The ends that the command gets, in order; which there are goes into the call.
@@ -243,14 +135,6 @@ Result<keeper::Received> await_start(keeper::Channel& channel, front::Signals& s
   }
 }
 
-void note_lost(FrontEnd& end, const char* name, const Pump* pump) {
-  if (pump == nullptr) return;
-  end.output_bytes += pump->total();
-  const int error = pump->sink_errno();
-  if (error != 0 && error != EPIPE && error != EIO)
-    end.notes.push_back(format("cannot write {}: {}; output of the command was lost", name, std::strerror(error)));
-}
-
 }  // namespace
 
 Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
@@ -264,13 +148,13 @@ Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const fr
   if (stdio.pty() && !started.fds.empty()) stdio.attach_pty(std::move(started.fds[0]));
   FrontEnd end;
   const milliseconds kill_grace{started.message.value("kill_grace_ms", Limits{}.kill_grace.count())};
-  auto result = Front(channel, stdio, signals, terminal, over_cap, kill_grace).run();
+  front::Front front(stdio, &signals, &terminal, kill_grace);
+  auto result = Called(channel, front, over_cap).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
-  note_lost(end, "stdout", stdio.output());
-  note_lost(end, "stderr", stdio.error());
-  if (stdio.output() != nullptr && stdio.output()->over_cap()) end.over_limit = "stdout";
-  else if (stdio.error() != nullptr && stdio.error()->over_cap()) end.over_limit = "stderr";
+  end.output_bytes = front.total();
+  end.notes = front.lost();
+  if (const char* const stream = front.over_cap()) end.over_limit = stream;
   end.out = stdio.take_out();
   end.err = stdio.take_err();
   // The connection closes when the log has it.
