@@ -12,13 +12,13 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "agent/conversation_lock.h"
 #include "agent/json.h"
 #include "base/environment.h"
+#include "base/fd_watch.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/agent.h"
@@ -53,38 +53,28 @@ class Signals {
     for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&set, number);
     return set;
   }
-  Signals(CancelToken cancel, CancelToken done) : cancel_(std::move(cancel)), done_(std::move(done)) {
+  Result<void> begin(const CancelToken& cancel) {
     const sigset_t set = ours();
     fd_ = UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC));
-    thread_ = std::thread([this] { watch(); });
+    watch_ = BELLJAR_TRY(FdWatch::begin({{fd_.get(), POLLIN, 0}}, [this, cancel] {
+      signalfd_siginfo info{};
+      if (::read(fd_.get(), &info, sizeof info) != sizeof info) return true;
+      if (cancel.cancelled()) ::_exit(128 + static_cast<int>(info.ssi_signo));
+      first_.store(static_cast<int>(info.ssi_signo));
+      cancel.cancel();
+      return true;
+    }));
+    return {};
   }
-  ~Signals() {
-    done_.cancel();
-    thread_.join();
-  }
-  Signals(const Signals&) = delete;
-  Signals& operator=(const Signals&) = delete;
+  void end() { watch_.reset(); }
 
   // What a run that was cancelled exits with: 128 + n of the signal that did it.
   int exit_code() const noexcept { return 128 + first_.load(); }
 
  private:
-  void watch() {
-    for (;;) {
-      pollfd look[] = {{fd_.get(), POLLIN, 0}, {done_.fd(), POLLIN, 0}};
-      if (::poll(look, 2, -1) < 0) continue;
-      if (look[1].revents != 0) return;
-      signalfd_siginfo info{};
-      if (::read(fd_.get(), &info, sizeof info) != sizeof info) continue;
-      if (cancel_.cancelled()) ::_exit(128 + static_cast<int>(info.ssi_signo));
-      first_.store(static_cast<int>(info.ssi_signo));
-      cancel_.cancel();
-    }
-  }
-  const CancelToken cancel_, done_;
   std::atomic<int> first_{SIGINT};
   UniqueFd fd_;
-  std::thread thread_;
+  std::unique_ptr<FdWatch> watch_;  // last: it waits for those above
 };
 
 AgentPermit permit_of(mcp::Judge judge) {
@@ -255,22 +245,23 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
 }
 
 int work(const AgentFlags& flags) {
-  const auto cancel = CancelToken::create(), done = CancelToken::create();
-  if (!cancel || !done) return print_error(cancel ? done.error() : cancel.error());
+  const auto cancel = CancelToken::create();
+  if (!cancel) return print_error(cancel.error());
   auto made = make_parts(flags, *cancel);
   if (!made) return print_error(made.error());
   for (const std::string& warning : made->box.warnings) print_note(warning);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = Signals::ours();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
-  std::optional<Signals> signals(std::in_place, *cancel, *done);
+  Signals signals;
+  if (const auto begun = signals.begin(*cancel); !begun) return print_error(begun.error());
   const std::shared_ptr<Sandbox> sandbox = made->box.sandbox;
   if (made->box.record) {
     if (const auto recorded = made->box.record(); !recorded) return print_error(recorded.error());
   }
   if (const auto started = sandbox->start(); !started) {
     const int code = print_error(started.error());
-    return cancel->cancelled() ? signals->exit_code() : code;
+    return cancel->cancelled() ? signals.exit_code() : code;
   }
   const ShowOptions how = show_options(flags);
   Show show(how);
@@ -284,8 +275,8 @@ int work(const AgentFlags& flags) {
     agent.resume(std::move(made->earlier));
     result = agent.run(joined(flags.task), *cancel);
   }
-  const int when_cancelled = signals->exit_code();
-  signals.reset();
+  const int when_cancelled = signals.exit_code();
+  signals.end();
   (void)sandbox->stop();
   print_end(result, how, kept);
   return exit_code_of(result, when_cancelled);

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstddef>
 #include <cstdlib>
 #include <map>
@@ -14,13 +12,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/environment.h"
+#include "base/fd_watch.h"
 #include "base/format.h"
-#include "base/wake.h"
 #include "belljar/cancel.h"
 #include "belljar/command.h"
 #include "belljar/error.h"
@@ -78,53 +75,14 @@ void tell_timeout(const Limits& limits, EnforcementReport& report) {
 
 bool ends_us(int number) { return number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT; }
 
-// Watches the signals while a sandbox starts, which may take as long as an image is pulled: the first that would have ended us
-// cancels the start.
-class StartWatch {
- public:
-  static Result<std::unique_ptr<StartWatch>> begin(front::Signals& signals) {
-    Wake over;
-    if (!over.valid())
-      return Error(Code::kResourceExhausted, "cannot watch for signals").sys(errno, "eventfd").next("close some descriptors");
-    return std::unique_ptr<StartWatch>(new StartWatch(signals, BELLJAR_TRY(CancelToken::create()), std::move(over)));
+// The first that would have ended us, of all that came until now.
+std::optional<int> first_ending(front::Signals& signals) {
+  std::optional<int> first;
+  while (const auto number = signals.next()) {
+    if (!first && ends_us(*number)) first = number;
   }
-  ~StartWatch() { (void)end(); }
-  StartWatch(const StartWatch&) = delete;
-  StartWatch& operator=(const StartWatch&) = delete;
-
-  const CancelToken& token() const noexcept { return token_; }
-  // The signal that came, of all until now.
-  std::optional<int> end() {
-    over_.ring();
-    if (thread_.joinable()) thread_.join();
-    take();
-    return first_;
-  }
-
- private:
-  StartWatch(front::Signals& signals, CancelToken token, Wake over)
-      : signals_(signals), token_(std::move(token)), over_(std::move(over)), thread_([this] { watch(); }) {}
-  void take() {
-    while (const auto number = signals_.next()) {
-      if (!first_ && ends_us(*number)) first_ = number;
-    }
-  }
-  void watch() {
-    for (;;) {
-      std::array<pollfd, 2> set = {{{signals_.fd(), POLLIN, 0}, {over_.get(), POLLIN, 0}}};
-      if (::poll(set.data(), set.size(), -1) < 0) continue;
-      if (set[1].revents != 0) return;
-      take();
-      if (first_) return token_.cancel();
-    }
-  }
-
-  front::Signals& signals_;
-  CancelToken token_;
-  Wake over_;
-  std::optional<int> first_;  // of the thread, until it is joined
-  std::thread thread_;
-};
+  return first;
+}
 
 ExecResult ended_before(int number) {
   ExecResult result;
@@ -167,10 +125,14 @@ Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend
     if (!taken) return choice.settle(), taken.error();
     signals.emplace(*std::move(taken));
     loaded.effective.policy.backend = name;
-    const auto watch = StartWatch::begin(*signals);
+    const auto cancel = CancelToken::create();
+    if (!cancel) return choice.settle(), cancel.error();
+    // A start may take as long as an image is pulled: the first signal that would have ended us cancels it.
+    auto watch = FdWatch::begin({{signals->ending_fd(), POLLIN, 0}}, [end = *cancel] { return end.cancel(), false; });
     if (!watch) return choice.settle(), watch.error();
-    auto begun = begin(given, backend, loaded, record.audit, (*watch)->token());
-    ended = (*watch)->end();
+    auto begun = begin(given, backend, loaded, record.audit, *cancel);
+    watch->reset();
+    ended = first_ending(*signals);
     if (ended) choice.settle();
     else if (begun && !choice.tried().empty()) print_note(policy::fallback_note(name, choice.tried()));
     else if (!begun && policy::is_worth_another(begun.error())) signals.reset();

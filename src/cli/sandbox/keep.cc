@@ -1,10 +1,13 @@
 // The keeper's process: reads what `create` was told, makes the sandbox, answers, and keeps it (keeper/keeper.h).
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +21,7 @@
 
 #include "backend/find.h"
 #include "backend/native/host.h"
+#include "base/fd_watch.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
@@ -37,7 +41,6 @@
 #include "keeper/directory.h"
 #include "keeper/event_log.h"
 #include "keeper/keeper.h"
-#include "keeper/start_watch.h"
 #include "keeper/wire.h"
 #include "launch/detached.h"
 #include "policy/defaults.h"
@@ -178,10 +181,30 @@ Json ready_message(const Made& made, const keeper::About& about) {
   return {{"id", about.id}, {"about", object.dump()}, {"notes", notes}};
 }
 
+// Who asked for the sandbox may go while it starts, or we be told to end: then nobody waits for the start. Nothing comes from the
+// channel before the sandbox runs; the signals, which are blocked in every thread, stay pending.
+struct StartWatch {
+  UniqueFd signals;
+  CancelToken cancel;
+  std::unique_ptr<FdWatch> watch;  // last: it waits for those above
+};
+
+Result<StartWatch> watch_start(int channel) {
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&ending, signal);
+  StartWatch start{UniqueFd(::signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK)), BELLJAR_TRY(CancelToken::create()), nullptr};
+  if (!start.signals.valid())
+    return Error(Code::kResourceExhausted, "cannot watch over the start").sys(errno, "signalfd").next("raise `ulimit -n`");
+  start.watch = BELLJAR_TRY(FdWatch::begin({{channel, POLLIN | POLLRDHUP, 0}, {start.signals.get(), POLLIN, 0}},
+                                           [cancel = start.cancel] { return cancel.cancel(), false; }));
+  return start;
+}
+
 // Until the sandbox has ended. An error before it runs is the caller's to tell.
 Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
-  auto watch = BELLJAR_TRY(keeper::StartWatch::begin(channel->fd()));
-  Made made = BELLJAR_TRY(make(setup, watch->token()));
+  StartWatch start = BELLJAR_TRY(watch_start(channel->fd()));
+  Made made = BELLJAR_TRY(make(setup, start.cancel));
   const keeper::Directory directory = BELLJAR_TRY(keeper::Directory::open());
   keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(made)));
   const keeper::About about = claim.about;
@@ -201,7 +224,7 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
   sampling.alerts.disk_limit = policy.limits.disk;
   const auto watched = with_events(made.sandbox, *log, std::move(sampling));
   if (auto started = watched->start(); !started) return give_up(started.error());
-  watch.reset();
+  start.watch.reset();
   // Nobody's file system is held by us.
   if (::chdir("/") != 0) return give_up(Error(Code::kInternal, "cannot leave the caller's directory"));
   allow_descriptors();
