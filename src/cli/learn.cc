@@ -91,8 +91,7 @@ Result<int> learn_it(const GivenLearn& given) {
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
   std::vector<std::string> caller_env = caller_environment(loaded.effective.policy.network);
-  std::string cwd = BELLJAR_TRY(absolute_cwd(given.flags.cwd, context));
-  if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
+  std::string cwd = BELLJAR_TRY(find_start(given.flags.cwd, context));
 
   runtime::Recorder recorder;
   runtime::Session session;
@@ -102,13 +101,8 @@ Result<int> learn_it(const GivenLearn& given) {
   session.complete = &loaded.effective.complete;
   session.observer = [&recorder](const broker::Observation& seen) { recorder.see(seen); };
   session.on_started = [&recorder](int init_pid) { recorder.attach(init_pid); };
-  auto ran = BELLJAR_TRY(runtime::run(*backend, loaded.effective.policy, command,
-                                      {.workspace = context.workspace,
-                                       .cwd = cwd,
-                                       .home = context.home,
-                                       .tmpdir = context.tmpdir,
-                                       .runtime_dir = context.runtime_dir},
-                                      caller_env, session));
+  auto ran = BELLJAR_TRY(
+      runtime::run(*backend, loaded.effective.policy, command, workplace_of(context, std::move(cwd)), caller_env, session));
   if (ran.start_failure) return *std::move(ran.start_failure);
   if (!ran.result.message.empty()) print_note(ran.result.message);
 

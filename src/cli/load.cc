@@ -41,6 +41,7 @@
 #include "policy/permit.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
+#include "runtime/run.h"
 
 namespace belljar::cli {
 namespace {
@@ -353,8 +354,9 @@ Result<LoadedPolicy> load_without_workspace(const PolicyFlags& flags) {
   return load(flags, make_context(kNowhere, place_variable("HOME")));
 }
 
-Result<std::string> absolute_cwd(const std::string& given, const policy::MergeContext& context) {
-  if (given.empty() || given.starts_with('/')) return given;
+Result<std::string> find_start(const std::string& given, const policy::MergeContext& context) {
+  if (given.empty()) return runtime::find_cwd(context.workspace, context.cwd) ? context.cwd : given;
+  if (given.starts_with('/')) return given;
   std::string seen = format("{}/{}", context.cwd, given);
   const std::string below = format("{}/{}", context.workspace, given);
   if (::access(seen.c_str(), F_OK) != 0 && errno == ENOENT && ::access(below.c_str(), F_OK) == 0)
@@ -362,6 +364,14 @@ Result<std::string> absolute_cwd(const std::string& given, const policy::MergeCo
         .reason(format("it is seen from the directory that you are in, {}", belljar::quoted(context.cwd)))
         .next(format("--cwd {} names the one in the workspace", policy::shell_word(below)));
   return seen;
+}
+
+backend::Workplace workplace_of(const policy::MergeContext& context, std::string cwd) {
+  return {.workspace = context.workspace,
+          .cwd = std::move(cwd),
+          .home = context.home,
+          .tmpdir = context.tmpdir,
+          .runtime_dir = context.runtime_dir};
 }
 
 policy::MergeContext context_here() {

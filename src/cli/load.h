@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/backend.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "cli/policy_flags.h"
@@ -34,9 +35,11 @@ Result<std::string> find_workspace(const std::vector<std::string>& given, const 
 // directory by now. `given`: as of find_workspace; `pwd`: the caller's $PWD, for what is relative.
 std::string name_of_workspace(const std::vector<std::string>& given, const std::string& pwd, const std::string& real);
 
-// --cwd as an absolute path: a relative one is seen from the caller's directory, like any path on a command line. "" stays that.
-// Errors: kNotFound, it is below the workspace instead.
-Result<std::string> absolute_cwd(const std::string& given, const policy::MergeContext& context);
+// Where a command starts, as an absolute path. --cwd: a relative one is seen from the caller's directory, like any path on a
+// command line. Without one: where the caller is, if that is inside the workspace, else "". Errors: kNotFound, it is below the
+// workspace instead.
+Result<std::string> find_start(const std::string& given, const policy::MergeContext& context);
+backend::Workplace workplace_of(const policy::MergeContext& context, std::string cwd);
 
 // For a policy that is looked at alone: the current directory is the workspace, or, where it cannot be one, a directory that is not
 // there.

@@ -45,14 +45,14 @@
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
 #include "cli/tls_parts.h"
+#include "front/signals.h"
+#include "front/stdio.h"
 #include "launch/launcher.h"
 #include "policy/backends.h"
 #include "policy/choice.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
-#include "front/signals.h"
-#include "front/stdio.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::cli {
@@ -199,15 +199,9 @@ Result<runtime::Ran> run_it(const RunFlags& given, RunRecord& record, std::strin
   BELLJAR_CHECK(open_report(given, loaded, record));
   std::vector<std::string> caller_env = caller_environment(policy.network);
   const policy::MergeContext& context = loaded.context;
-  // Without one the command starts where the caller is, if that is inside the workspace.
-  std::string cwd = BELLJAR_TRY(absolute_cwd(given.flags.cwd, context));
-  if (cwd.empty() && runtime::find_cwd(context.workspace, context.cwd)) cwd = context.cwd;
+  const std::string cwd = BELLJAR_TRY(find_start(given.flags.cwd, context));
   command.cwd = cwd;
-  backend::Workplace place{.workspace = context.workspace,
-                           .cwd = cwd,
-                           .home = context.home,
-                           .tmpdir = context.tmpdir,
-                           .runtime_dir = context.runtime_dir};
+  backend::Workplace place = workplace_of(context, cwd);
   lay_answers(loaded, place);
   auto ran = run_first(given, choice, loaded, command, place, caller_env, record);
   const IgnoredInterrupt ended;

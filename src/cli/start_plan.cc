@@ -19,6 +19,7 @@
 #include "belljar/result.h"
 #include "belljar/state_dir.h"
 #include "broker/file_rules.h"
+#include "cli/load.h"
 #include "policy/backends.h"
 #include "policy/check_policy.h"
 #include "policy/explain.h"
@@ -53,11 +54,7 @@ class OnHost final : public broker::Surroundings {
 }  // namespace
 
 Result<StartPlan> plan_start(const backend::Host& host, const Policy& policy, const policy::MergeContext& context) {
-  backend::Workplace place = backend::canonical_place(host, {.workspace = context.workspace,
-                                                             .cwd = context.workspace,
-                                                             .home = context.home,
-                                                             .tmpdir = context.tmpdir,
-                                                             .runtime_dir = context.runtime_dir});
+  backend::Workplace place = backend::canonical_place(host, workplace_of(context, context.workspace));
   place.siblings =
       BELLJAR_TRY(runtime::hide_siblings(policy, Siblings::kShown, place, runtime::look_at_living(default_state_dir())));
   StartPlan plan{.paths = BELLJAR_TRY(backend::plan_paths(host, policy, place)), .rules = nullptr, .siblings = {}};
