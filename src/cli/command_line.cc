@@ -25,8 +25,8 @@
 #include "cli/errors.h"
 #include "cli/help.h"
 #include "cli/man_page.h"
-#include "policy/schema.h"
 #include "front/stdio.h"
+#include "policy/schema.h"
 
 namespace belljar::cli {
 namespace {

@@ -26,9 +26,9 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "front/pump.h"
 #include "keeper/serve.h"
 #include "runtime/json.h"
-#include "front/pump.h"
 #include "runtime/violation_store.h"
 
 namespace belljar::keeper {

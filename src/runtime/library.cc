@@ -15,11 +15,11 @@
 #include "belljar/run.h"
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
+#include "front/stdio.h"
 #include "policy/check_command.h"
 #include "policy/choice.h"
 #include "runtime/embed.h"
 #include "runtime/run.h"
-#include "front/stdio.h"
 
 namespace belljar {
 namespace {

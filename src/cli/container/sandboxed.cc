@@ -208,8 +208,9 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   CommandLine app(backend.summary, "belljar");
   app.require_subcommand();
   const OptionParser run = app.add_subcommand("run", backend.summary);
+  const std::vector<std::string> kept = words;  // the parser takes its own apart
   std::vector<const char*> known;
-  for (const std::string& word : words) known.push_back(word.c_str());
+  for (const std::string& word : kept) known.push_back(word.c_str());
   given.words = known;
   add_run_options(run, given, {}, backend.add_options);
   on_run(run, given, exit_code, [&] { return run_command(given, backend); });

@@ -27,12 +27,12 @@
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/front.h"
+#include "front/stdio.h"
 #include "keeper/directory.h"
 #include "keeper/wire.h"
 #include "policy/permit.h"
 #include "runtime/json.h"
 #include "runtime/run.h"
-#include "front/stdio.h"
 
 namespace belljar::cli {
 namespace {

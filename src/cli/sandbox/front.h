@@ -7,8 +7,8 @@
 
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
-#include "keeper/wire.h"
 #include "front/stdio.h"
+#include "keeper/wire.h"
 
 namespace belljar::cli {
 

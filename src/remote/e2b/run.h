@@ -14,11 +14,11 @@
 #include "base/unique_fd.h"
 #include "base/wake.h"
 #include "belljar/sandbox.h"
+#include "command/capture.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
 #include "remote/process.h"
-#include "command/capture.h"
 
 namespace belljar::remote::e2b {
 

@@ -15,10 +15,10 @@
 #include "base/unique_fd.h"
 #include "base/wake.h"
 #include "belljar/sandbox.h"
+#include "command/capture.h"
 #include "remote/process.h"
 #include "remote/shell/core.h"
 #include "remote/shell/looked.h"
-#include "command/capture.h"
 
 namespace belljar::remote::shell {
 
