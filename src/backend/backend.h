@@ -17,7 +17,7 @@
 
 namespace belljar::backend {
 
-// The host id that root's command takes when a workspace cannot be lent, and whose home the caller's own was (native/owner.h).
+// The host id that root's command takes when a workspace cannot be lent, and whose home the caller's own was (paths/owner.h).
 struct Owner {
   uid_t uid = 0;
   gid_t gid = 0;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {

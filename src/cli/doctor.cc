@@ -14,8 +14,8 @@
 
 #include "backend/backend.h"
 #include "backend/landlock/landlock.h"
-#include "backend/native/host.h"
 #include "backend/native/native.h"
+#include "backend/paths/host.h"
 #include "backend/probe.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"

@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "backend/find.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "base/write_all.h"
 #include "cli/command_line.h"

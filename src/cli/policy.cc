@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "base/real_path.h"
 #include "belljar/error.h"

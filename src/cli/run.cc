@@ -20,7 +20,7 @@
 
 #include "backend/backend.h"
 #include "backend/find.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "belljar/command.h"
 #include "belljar/error.h"

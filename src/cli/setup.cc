@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "backend/probe.h"
 #include "base/format.h"
 #include "base/unique_fd.h"

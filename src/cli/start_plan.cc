@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/native.h"
 #include "backend/native/sockets.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/plan.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "broker/file_rules.h"
@@ -16,7 +16,7 @@
 namespace belljar::cli {
 
 struct StartPlan {
-  backend::Paths paths;
+  backend::PathPlan paths;
   std::shared_ptr<const broker::FileRules> rules;  // none: no file call is judged by name
   std::vector<std::string> siblings;               // directories of other sandboxes that are hidden (filesystem.siblings)
 };

@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
 #include "backend/native/native.h"
+#include "backend/paths/host.h"
 #include "backend/probe.h"
 #include "base/environment.h"
 #include "base/format.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend/find.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "belljar/command.h"
 #include "belljar/error.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/owner.h"
 #include "belljar/sandbox.h"
 #include "runtime/embed.h"

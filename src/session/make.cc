@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backend/find.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/remove_tree.h"

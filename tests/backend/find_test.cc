@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "belljar/error.h"
 
 namespace belljar::backend {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backend/container/spec.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/container/spec.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/container.h"
 #include "belljar/exec_result.h"
@@ -59,7 +59,7 @@ bool is_named(const Policy& policy, const std::string& path) {
   });
 }
 
-void report_secrets(const Policy& policy, const Paths& paths, Clauses& report) {
+void report_secrets(const Policy& policy, const PathPlan& paths, Clauses& report) {
   std::string open;  // what is held less than a cover does
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == "filesystem.hidden_again")
@@ -78,7 +78,7 @@ void report_secrets(const Policy& policy, const Paths& paths, Clauses& report) {
 }
 
 // Rules for names that nothing could be mounted over.
-void report_gaps(const Policy& policy, const Paths& paths, Clauses& report) {
+void report_gaps(const Policy& policy, const PathPlan& paths, Clauses& report) {
   std::vector<EnforcementClause> told;
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == "filesystem.globs") none(told, gap.clause, format("rule for {}", escaped(gap.what)), kNoBroker);
@@ -92,7 +92,7 @@ void report_gaps(const Policy& policy, const Paths& paths, Clauses& report) {
   }
 }
 
-void report_files(const Policy& policy, const ContainerOptions& options, const Paths& paths, const Spec& spec, Clauses& report) {
+void report_files(const Policy& policy, const ContainerOptions& options, const PathPlan& paths, const Spec& spec, Clauses& report) {
   full(report, "filesystem.root", format("the image {}; nothing else of this machine is there", escaped(options.image)),
        options.root == ContainerRoot::kReadOnly ? "mount namespace, read-only root"
                                                 : "mount namespace; writes go with the container");
@@ -110,7 +110,7 @@ void report_files(const Policy& policy, const ContainerOptions& options, const P
   report_gaps(policy, paths, report);
 }
 
-void report_tmp(const Policy& policy, const ContainerOptions& options, const Paths& paths, const Spec& spec, Clauses& report) {
+void report_tmp(const Policy& policy, const ContainerOptions& options, const PathPlan& paths, const Spec& spec, Clauses& report) {
   if (!paths.view.private_dirs.empty()) {
     std::string others;  // a tmpfs of the caller's over one of these
     for (const auto& [path, text] : options.tmpfs) {
@@ -134,7 +134,7 @@ void report_tmp(const Policy& policy, const ContainerOptions& options, const Pat
          "a container has no such layers: what it sees of them is read-only, but for what entries make writable", true);
 }
 
-void report_protect(const Policy& policy, const Paths& paths, Clauses& report) {
+void report_protect(const Policy& policy, const PathPlan& paths, Clauses& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
   if (paths.protected_dirs > 0)
     partial(report, "protect.existing", format("{} control names read-only", paths.protected_dirs),
@@ -172,7 +172,7 @@ void report_processes(const ContainerOptions& options, const User& user, bool ro
 }
 
 // Names in the file system go by what is shared, abstract ones (unix(7)) by the network namespace.
-void report_sockets(const Policy& policy, const ContainerOptions& options, const Paths& paths, Clauses& report) {
+void report_sockets(const Policy& policy, const ContainerOptions& options, const PathPlan& paths, Clauses& report) {
   constexpr char kAsked[] = "own sockets only";
   if (policy.network.allow_all_unix_sockets)
     return full(report, "network.unix_sockets", "all that are shown allowed", "no restriction asked for");
@@ -208,7 +208,7 @@ void put(EnforcementClause lowered, EnforcementReport& report) {
 
 }  // namespace
 
-EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
+EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const PathPlan& paths, const User& user,
                                    bool rootless, const Spec& spec) {
   Clauses report;
   const std::size_t filter = spec.filter.size();

@@ -6,14 +6,14 @@
 
 #include "backend/container/mounted.h"
 #include "backend/container/spec.h"
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
 
 namespace belljar::backend::container {
 
 // The gap of a hidden link; those of names with nothing behind them are the view's.
 inline constexpr char kHiddenLink[] = "filesystem.hidden_link";
 
-EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const Paths& paths, const User& user,
+EnforcementReport report_container(const Policy& policy, const ContainerOptions& options, const PathPlan& paths, const User& user,
                                    bool rootless, const Spec& spec);
 
 // Limits that the engine says it cannot hold become `none`.

@@ -16,12 +16,12 @@
 #include "backend/container/filter.h"
 #include "backend/container/report.h"
 #include "backend/container/shown_dir.h"
-#include "backend/native/host.h"
 #include "backend/native/network.h"
-#include "backend/native/owner.h"
 #include "backend/native/siblings.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/owner.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/ascii.h"
 #include "base/format.h"
 #include "belljar/container.h"
@@ -159,7 +159,7 @@ Result<User> parse_user(const std::string& text) {
 }
 
 // The planner's view of a tree in which only what is named can be seen: of the host's tree the container shows nothing else.
-Result<Paths> plan_shown(const Host& host, Policy policy, Workplace place) {
+Result<PathPlan> plan_shown(const Host& host, Policy policy, Workplace place) {
   std::erase_if(policy.filesystem.entries, [](const FsEntry& entry) { return !entry.glob && entry.path == "/"; });
   policy.filesystem.entries.push_back({.path = "/", .access = Access::kNone});
   place.overlays = place.listener = false;
@@ -208,7 +208,7 @@ std::vector<InnerSocket> sockets_of(const Network& network) {
   return sockets;
 }
 
-std::vector<Bind> binds_of(const Paths& paths, const Policy& policy, const Workplace& place, const ContainerOptions& options,
+std::vector<Bind> binds_of(const PathPlan& paths, const Policy& policy, const Workplace& place, const ContainerOptions& options,
                            const Installed& installed) {
   Binder binder(place, options);
   for (const backend::Bind& bind : paths.view.binds)
@@ -261,8 +261,8 @@ std::string sized(const std::string& options, Bytes size) {
 // /dev/shm is the engine's own, 64 MiB of it. Podman's service has a writable tmpfs at /run below a read-only root, as large as
 // half of the machine's memory, unless it is asked for one: so it is asked for, of every engine alike. All are open to whoever the
 // command is: Podman takes no owner for a tmpfs.
-std::vector<std::pair<std::string, std::string>> tmpfs_of(const Paths& paths, const Policy& policy, const ContainerOptions& options,
-                                                          const std::vector<Bind>& binds) {
+std::vector<std::pair<std::string, std::string>> tmpfs_of(const PathPlan& paths, const Policy& policy,
+                                                          const ContainerOptions& options, const std::vector<Bind>& binds) {
   std::vector<std::pair<std::string, std::string>> mounts;
   for (const PrivateDir& dir : paths.view.private_dirs) {
     if (dir.target != "/dev/shm" && !dir.readonly)  // the image's own is as empty of this machine, and as read-only
@@ -398,7 +398,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   if (!options.capabilities.empty() && user.inside_uid != 0)
     return unserved("--cap-add for a command that is not root", "the kernel drops what an exec of another user would inherit",
                     "drop it, or run as root on purpose: --user 0 --allow-root-uid");
-  Paths paths = BELLJAR_TRY(plan_shown(host, policy, place));
+  PathPlan paths = BELLJAR_TRY(plan_shown(host, policy, place));
   if (!paths.ways.empty()) {
     const auto shown =
         std::ranges::find_if(paths.writable, [&](const std::string& root) { return is_under(root, paths.ways.front()); });

@@ -13,7 +13,7 @@
 
 #include "backend/backend.h"
 #include "backend/container/shown_dir.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "belljar/container.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"

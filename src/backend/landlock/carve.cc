@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"

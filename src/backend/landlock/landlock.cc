@@ -19,14 +19,14 @@
 #include "backend/backend.h"
 #include "backend/landlock/carve.h"
 #include "backend/landlock/report.h"
-#include "backend/native/host.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
 #include "backend/native/native.h"
-#include "backend/native/owner.h"
 #include "backend/native/sockets.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/owner.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "base/remove_tree.h"
 #include "belljar/error.h"
@@ -56,7 +56,7 @@ std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
   return names;
 }
 
-std::vector<std::string> hidden_paths(const Paths& paths) {
+std::vector<std::string> hidden_paths(const PathPlan& paths) {
   const View& view = paths.view;
   std::vector<std::string> hidden = view.hide_dirs;
   hidden.insert(hidden.end(), paths.ways.begin(), paths.ways.end());
@@ -274,7 +274,7 @@ class Preparation {
   bool brokered_ = false;
   std::optional<Workplace> owner_;  // root: as the owner of the workspace sees it
   std::vector<std::string> hidden_;
-  Paths paths_;
+  PathPlan paths_;
   Prepared prepared_;
   launch::Plan& plan_ = prepared_.plan;
   std::string tmp_;

@@ -7,11 +7,11 @@
 
 #include "backend/backend.h"
 #include "backend/native/clauses.h"
-#include "backend/native/host.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
 #include "backend/native/siblings.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/plan.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -37,7 +37,7 @@ Part judged(const Prepared& prepared) {
 }
 
 // Read and run by Landlock, written and listed by the broker or, without it, nowhere but in writable directories.
-void report_siblings(const Workplace& place, const Paths& paths, const Prepared& prepared, Clauses& report) {
+void report_siblings(const Workplace& place, const PathPlan& paths, const Prepared& prepared, Clauses& report) {
   const bool brokered = prepared.file_rules != nullptr;
   const bool held = domain(prepared.plan).there && (!brokered || judged(prepared).there);
   const char* const mechanism = brokered
@@ -58,7 +58,7 @@ void weak(const std::vector<Part>& parts, std::string clause, std::string asked,
   report.partial(std::move(clause), std::move(asked), std::move(mechanism), std::move(detail));
 }
 
-void report_files_by_broker(const Policy& policy, const Paths& paths, const Prepared& prepared, int abi, Clauses& report) {
+void report_files_by_broker(const Policy& policy, const PathPlan& paths, const Prepared& prepared, int abi, Clauses& report) {
   const std::vector<Part> both = {domain(prepared.plan), judged(prepared)};
   weak(both, "filesystem.root", kWritesNothing, format("broker for what is written by name; Landlock, ABI {}", abi),
        "owner, times and extended attributes (access control lists, too) of the caller's own files can still be changed", report);
@@ -92,8 +92,8 @@ void report_files_by_broker(const Policy& policy, const Paths& paths, const Prep
 }
 
 // Another sandbox has the one seccomp listener, or yama keeps callers' memory from us.
-void report_files_by_landlock(const Policy& policy, const Workplace& place, const Paths& paths, const Prepared& prepared, int abi,
-                              Clauses& report) {
+void report_files_by_landlock(const Policy& policy, const Workplace& place, const PathPlan& paths, const Prepared& prepared,
+                              int abi, Clauses& report) {
   const std::string needs = place.listener ? "needs the broker, which kernel.yama.ptrace_scope keeps from reading what is asked"
                                            : "needs the broker: another sandbox has the one seccomp listener";
   const std::vector<Part> locks = {domain(prepared.plan)};
@@ -173,7 +173,7 @@ bool holds_ports(const Policy& policy) noexcept {
   return policy.network.mode == NetMode::kHost && !policy.network.allow_local_binding.value_or(false);
 }
 
-EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths,
                                        const Prepared& prepared) {
   const launch::Plan& plan = prepared.plan;
   const int abi = host.landlock_abi();

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "belljar/policy.h"
 
 namespace belljar::backend {
 
-EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+EnforcementReport report_landlock_tier(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths,
                                        const Prepared& prepared);
 
 // Ports are to be kept from the command. Without the host's network there is no internet socket at all.

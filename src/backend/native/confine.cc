@@ -7,11 +7,11 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "belljar/policy.h"
 #include "kernel/seccomp.h"
 #include "launch/plan.h"
@@ -39,13 +39,13 @@ std::uint64_t handled_fs(int abi) {
   return handled;  // ioctl on devices (ABI 5) is held by the minimal /dev
 }
 
-bool in_root(const Paths& paths, const std::string& path) {
+bool in_root(const PathPlan& paths, const std::string& path) {
   return std::any_of(paths.writable.begin(), paths.writable.end(),
                      [&](const std::string& root) { return policy::is_within(path, root); });
 }
 
 // Nothing that is writable and private lies above a writable root: its rights would hold there, too.
-bool none_above_roots(const Paths& paths) {
+bool none_above_roots(const PathPlan& paths) {
   const auto apart = [&](const std::string& path) {
     return std::none_of(paths.writable.begin(), paths.writable.end(),
                         [&](const std::string& root) { return policy::is_within(root, path); });
@@ -58,7 +58,7 @@ bool none_above_roots(const Paths& paths) {
 }
 
 // `on_roots`: on what is writable for good; `all` on what is private.
-void add_rules(const Paths& paths, std::uint64_t all, std::uint64_t on_roots, launch::LandlockSpec& spec) {
+void add_rules(const PathPlan& paths, std::uint64_t all, std::uint64_t on_roots, launch::LandlockSpec& spec) {
   const View& view = paths.view;
   const auto allow = [&](const std::string& path, std::uint64_t access) { spec.rules.push_back({path, access}); };
   if (view.whole_root) {
@@ -84,7 +84,7 @@ void add_rules(const Paths& paths, std::uint64_t all, std::uint64_t on_roots, la
 
 }  // namespace
 
-void confine(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths, Prepared& prepared) {
+void confine(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths, Prepared& prepared) {
   launch::Plan& plan = prepared.plan;
   const int abi = host.landlock_abi();
   launch::LandlockSpec& spec = plan.landlock;

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/ascii.h"
 #include "base/format.h"
 #include "base/read_file.h"

@@ -8,7 +8,7 @@
 
 #include <string>
 
-#include "backend/native/tree.h"
+#include "backend/paths/view.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {

@@ -18,16 +18,16 @@
 
 #include "backend/backend.h"
 #include "backend/native/confine.h"
-#include "backend/native/host.h"
 #include "backend/native/kept.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/network.h"
-#include "backend/native/owner.h"
 #include "backend/native/report.h"
 #include "backend/native/sockets.h"
 #include "backend/native/tree.h"
-#include "backend/native/view.h"
-#include "backend/native/volume_targets.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/owner.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/volume_targets.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
@@ -181,7 +181,7 @@ void lay_files(const Host& host, const Workplace& place, View& view) {
   }
 }
 
-Result<void> lend_everything(const Host& host, const Workplace& place, Paths& paths, launch::Plan& plan) {
+Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan& paths, launch::Plan& plan) {
   Lender lender(host, plan.outside_uid, plan.outside_gid);
   View& view = paths.view;
   std::vector<Bind> extra;
@@ -222,7 +222,7 @@ Result<void> lend_everything(const Host& host, const Workplace& place, Paths& pa
     else if (!place.owner || (!bind.readonly && !lender.open_to_all(bind.source)))
       return std::move(fd).error();  // read-only, or where all may write (/tmp), it is shown with the owner and mode it has
   }
-  // Where nothing can be lent (native/owner.h) the caller's home is an empty one, unless others may enter it.
+  // Where nothing can be lent (paths/owner.h) the caller's home is an empty one, unless others may enter it.
   if (place.owner && place.owner->callers_home != "/" && host.facts(place.owner->callers_home).kind == PathKind::kDirectory &&
       !lender.passable(place.owner->callers_home) && !is_private(place.owner->callers_home))
     view.private_dirs.push_back({place.owner->callers_home, 0755});
@@ -324,14 +324,6 @@ Result<Prepared> prepare_full_access(const Host& host, const Policy& policy, con
 
 }  // namespace
 
-// Mounts are made at canonical places; a home below a link (/home -> /var/home) is common.
-Workplace canonical_place(const Host& host, Workplace place) {
-  for (std::string* path : {&place.workspace, &place.cwd, &place.home, &place.tmpdir, &place.runtime_dir}) {
-    if (const auto real = path->empty() ? std::nullopt : host.canonical(*path)) *path = *real;
-  }
-  return place;
-}
-
 Result<Prepared> NativeBackend::prepare(const Policy& policy, const Workplace& given) {
   const Workplace place = canonical_place(host_, given);
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox)
@@ -366,7 +358,7 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   }
 
   BELLJAR_CHECK(make_volume_targets(policy, place, place.workspace));
-  Paths paths = BELLJAR_TRY(plan_paths(host_, policy, place));
+  PathPlan paths = BELLJAR_TRY(plan_paths(host_, policy, place));
   paths.view.proc_optional = policy.enable_weaker_nested_sandbox;
   plan.keyring_required = is_required(policy, launch::kKeyringClause);
   plan_kept_caches(host_, policy, place, paths.view, prepared);

@@ -5,12 +5,9 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 
 namespace belljar::backend {
-
-// The same place with every link resolved; what does not exist stays as it is.
-Workplace canonical_place(const Host& host, Workplace place);
 
 class NativeBackend : public Backend {
  public:

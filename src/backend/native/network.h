@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "belljar/policy.h"
 #include "launch/plan.h"
 

@@ -14,13 +14,13 @@
 
 #include "backend/backend.h"
 #include "backend/native/clauses.h"
-#include "backend/native/host.h"
-#include "backend/native/live_rules.h"
 #include "backend/native/local_ports.h"
 #include "backend/native/siblings.h"
-#include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -85,12 +85,12 @@ Part attached(const launch::Plan& plan, const View& view, const Range& range, Pa
 }
 
 // What is read-only inside writable directories.
-Part mounted(const launch::Plan& plan, const Paths& paths) {
+Part mounted(const launch::Plan& plan, const PathPlan& paths) {
   const auto itself = [](const std::string& path) { return path; };
   return attached(plan, paths.view, paths.readonly, itself, "a mount over each of them");
 }
 
-Part covers(const launch::Plan& plan, const Paths& paths) {
+Part covers(const launch::Plan& plan, const PathPlan& paths) {
   const View& view = paths.view;
   const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
   const auto gone = [&](const std::string& path) { return covered(path) || is_hidden(view, path); };
@@ -101,7 +101,7 @@ Part covers(const launch::Plan& plan, const Paths& paths) {
           "a mount over each hidden name"};
 }
 
-void report_caches(const Paths& paths, const launch::Plan& plan, Clauses& report) {
+void report_caches(const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
   const std::vector<Part> parts = {mount_namespace(plan), {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"}};
   const View& view = paths.view;
   std::vector<std::string> names;
@@ -118,7 +118,7 @@ void report_caches(const Paths& paths, const launch::Plan& plan, Clauses& report
 }
 
 // What persists of a directory that is scratch is what an entry makes writable below it.
-void report_scratch(const Policy& policy, const Paths& paths, const launch::Plan& plan, Clauses& report) {
+void report_scratch(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
   if (policy.filesystem.scratch.empty()) return;
   const auto is_layer_of = [](const std::string& path) {
     return [&path](const Cache& cache) { return cache.scratch && policy::is_within(path, cache.path); };
@@ -148,7 +148,7 @@ void report_scratch(const Policy& policy, const Paths& paths, const launch::Plan
                  format("{} has no layer here, and is not written to at all", list(readonly)));
 }
 
-void report_files(const Policy& policy, const Paths& paths, const Prepared& prepared, bool brokered, Clauses& report) {
+void report_files(const Policy& policy, const PathPlan& paths, const Prepared& prepared, bool brokered, Clauses& report) {
   const bool landlock = prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0;
   // What the broker performs is outside of the command's Landlock domain: one lock.
   const std::string second = landlock && !brokered ? " and Landlock" : "";
@@ -230,7 +230,7 @@ void report_files(const Policy& policy, const Paths& paths, const Prepared& prep
   report_scratch(policy, paths, plan, report);
 }
 
-void report_protect_by_mounts(const Policy& policy, const Paths& paths, const launch::Plan& plan, Clauses& report) {
+void report_protect_by_mounts(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
   if (paths.protected_dirs > 0) {
     const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
                                    [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
@@ -247,7 +247,7 @@ void report_protect_by_mounts(const Policy& policy, const Paths& paths, const la
   if (keeps_git(policy, paths)) report.later("protect.removal", std::string(kGitStays), std::string(kNoListener));
 }
 
-void report_protect(const Policy& policy, const Paths& paths, const Prepared& prepared, Clauses& report) {
+void report_protect(const Policy& policy, const PathPlan& paths, const Prepared& prepared, Clauses& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
   if (!broker(prepared).there) return report_protect_by_mounts(policy, paths, prepared.plan, report);
   const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
@@ -300,7 +300,7 @@ std::string shown_through_overlays(const View& view) {
   return folders.empty() ? std::string() : "sockets below " + list(folders) + ", shown through an overlay, ";
 }
 
-void report_sockets(const Policy& policy, const Paths& paths, const Prepared& prepared, Clauses& report) {
+void report_sockets(const Policy& policy, const PathPlan& paths, const Prepared& prepared, Clauses& report) {
   const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
   constexpr char kAllShown[] = "all allowed but hidden ones";
   const std::string through = shown_through_overlays(paths.view);
@@ -333,7 +333,7 @@ void report_sockets(const Policy& policy, const Paths& paths, const Prepared& pr
   }
 }
 
-void report_network(const Policy& policy, const Paths& paths, const Prepared& prepared, int abi, Clauses& report) {
+void report_network(const Policy& policy, const PathPlan& paths, const Prepared& prepared, int abi, Clauses& report) {
   const launch::Plan& plan = prepared.plan;
   const Part apart{has_flags(plan, CLONE_NEWNET), "a network namespace"};
   if (policy.network.mode == NetMode::kProxy)
@@ -361,7 +361,7 @@ void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Cl
 
 }  // namespace
 
-EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths,
                                 const Prepared& prepared) {
   const launch::Plan& plan = prepared.plan;
   Clauses report;

@@ -2,11 +2,11 @@
 // planned, not from what was asked.
 #pragma once
 
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
 
 namespace belljar::backend {
 
-EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const Paths& paths,
+EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths,
                                 const Prepared& prepared);
 EnforcementReport report_full_access(const launch::Plan& plan);
 EnforcementReport report_external(const launch::Plan& plan);

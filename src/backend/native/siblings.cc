@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 
@@ -18,7 +18,7 @@ namespace belljar::backend {
 namespace {
 
 // Of the host beside the workspace, in a tree where only what is named can be seen.
-std::vector<std::string> shown_beside(const Workplace& place, const Paths& paths) {
+std::vector<std::string> shown_beside(const Workplace& place, const PathPlan& paths) {
   std::vector<std::string> shown;
   for (const Bind& bind : paths.view.binds) {
     const bool within = std::ranges::any_of(shown, [&](const std::string& path) { return is_under(bind.source, path); });
@@ -27,7 +27,7 @@ std::vector<std::string> shown_beside(const Workplace& place, const Paths& paths
   return shown;
 }
 
-bool is_out_of_sight(const Paths& paths, const std::string& path) {
+bool is_out_of_sight(const PathPlan& paths, const std::string& path) {
   const auto covers = [&](const std::string& hidden) { return is_under(path, hidden); };
   const auto shows = [&](const Bind& bind) { return is_under(path, bind.target); };
   const View& view = paths.view;
@@ -40,7 +40,7 @@ void add(std::string& text, const std::string& more) { text += (text.empty() ? "
 
 }  // namespace
 
-std::optional<EnforcementClause> siblings_clause(const Workplace& place, const Paths& paths, bool held, std::string mechanism,
+std::optional<EnforcementClause> siblings_clause(const Workplace& place, const PathPlan& paths, bool held, std::string mechanism,
                                                  std::string detail) {
   if (!place.siblings) return std::nullopt;
   const SiblingPlaces& siblings = *place.siblings;

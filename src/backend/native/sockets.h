@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "broker/broker.h"

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
-#include "backend/native/host.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "belljar/result.h"
 #include "launch/plan.h"

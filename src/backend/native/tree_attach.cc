@@ -5,10 +5,10 @@
 #include <string_view>
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -49,15 +49,6 @@ Result<void> check_mount_point(const TreeDraft& draft, const Placement& placemen
 }
 
 }  // namespace
-
-bool is_hidden(const View& view, std::string_view path) {
-  return std::ranges::any_of(view.hide_dirs, [&](const std::string& dir) { return is_under(path, dir); }) ||
-         std::ranges::any_of(view.masks, [&](const auto& mask) {
-           if (!is_under(path, mask.first) || path == mask.first) return false;
-           const std::string_view inner = path.substr(mask.first.size() + 1);
-           return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return is_under(inner, name); });
-         });
-}
 
 Result<void> drop_what_is_hidden(TreeDraft& draft) {
   for (const Bind& bind : draft.view.binds) {

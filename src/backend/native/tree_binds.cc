@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <string>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_overlays.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "launch/plan.h"
 

@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "launch/plan.h"
 #include "policy/defaults.h"

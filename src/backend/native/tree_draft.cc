@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {

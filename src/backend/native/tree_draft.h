@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "launch/plan.h"
 
 namespace belljar::backend {

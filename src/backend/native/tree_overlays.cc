@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "backend/native/host.h"
 #include "backend/native/tree_draft.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 
 namespace belljar::backend {

@@ -5,10 +5,11 @@
 #include <string>
 #include <string_view>
 
-#include "backend/native/host.h"
 #include "backend/native/tree.h"
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "launch/plan.h"
 

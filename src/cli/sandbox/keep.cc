@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "backend/find.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/fd_watch.h"
 #include "base/format.h"
 #include "base/unique_fd.h"

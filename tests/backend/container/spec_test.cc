@@ -493,7 +493,7 @@ TEST(ContainerSpec, EveryFullClauseCanBeLess) {
   const auto asked_for = [&](const std::function<void(Spec&)>& change) {
     Spec spec = planned->spec;
     change(spec);
-    Paths paths;
+    PathPlan paths;
     paths.writable = {"/home/me/project"};
     paths.view.private_dirs.push_back({.target = "/tmp"});
     return Planned{.spec = spec,

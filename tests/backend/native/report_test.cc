@@ -18,9 +18,10 @@
 #include "backend/backend.h"
 #include "backend/landlock/report.h"
 #include "backend/native/confine.h"
-#include "backend/native/live_rules.h"
-#include "backend/native/support_view.h"
 #include "backend/native/tree.h"
+#include "backend/paths/live_rules.h"
+#include "backend/paths/support_plan.h"
+#include "backend/paths/view.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
@@ -86,7 +87,7 @@ Policy busy_policy() {
 }
 
 EnforcementReport native(const FakeHost& host, const Policy& policy, const Change& change, const Workplace& place = kPlace) {
-  const Paths paths = plan(host, policy, place);
+  const PathPlan paths = plan(host, policy, place);
   Prepared prepared;
   prepared.own_network = policy.network.mode != NetMode::kHost;
   prepared.plan.clone_flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS;
@@ -235,7 +236,7 @@ TEST(Report, WhatIsSkippedLowersItsClause) {
   const FakeHost host = busy_host();
   Policy policy = busy_policy();
   policy.enable_weaker_nested_sandbox = true;
-  Paths paths = plan(host, policy);
+  PathPlan paths = plan(host, policy);
   paths.view.proc_optional = true;
   Prepared prepared;
   ASSERT_TRUE(build_tree_ops(host, paths.view, prepared.plan));
@@ -260,7 +261,7 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   Policy files = policy;
   files.filesystem.tmp = Tmp::kShared;
   files.filesystem.caches = Caches::kOff;
-  const Paths paths = plan(host, files, place);
+  const PathPlan paths = plan(host, files, place);
   Prepared prepared;
   prepared.plan.subreaper = true;
   prepared.plan.outside_uid = 1000;

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/fake_host.h"
-#include "backend/native/host.h"
-#include "backend/native/support_view.h"
-#include "backend/native/view.h"
+#include "backend/paths/fake_host.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/support_plan.h"
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "launch/plan.h"
@@ -54,7 +54,7 @@ TEST(BuildTree, TheStageIsCoveredInEveryView) {
 TEST(BuildTree, TheHiddenNamesNeedNothingElseOnTheStage) {
   FakeHost host = usual_host();
   host.dir("/").dir("/home/u/.ssh").file("/home/u/.netrc").dir("/home/u/.config");
-  const Paths paths = plan(host, {});
+  const PathPlan paths = plan(host, {});
   ASSERT_TRUE(hides(paths, "/home/u/.aws")) << "an absent one, which is a link";
   launch::Plan plan;
   build_names(host, paths.view, plan);
@@ -71,7 +71,7 @@ TEST(BuildTree, InATransactionNoMountLeadsAroundTheLayers) {
   policy.filesystem.entries.push_back({.path = "/home/u/ws/out", .access = Access::kWrite});
   const auto captured = [&](const Workplace& place) {
     launch::Plan made;
-    const Paths paths = plan(host, policy, place);
+    const PathPlan paths = plan(host, policy, place);
     EXPECT_TRUE(build_tree_ops(host, paths.view, made));
     std::vector<std::string> sources;
     for (const launch::MountOp& op : made.mounts) {
@@ -139,7 +139,7 @@ class Seen {
   }
   const launch::MountOp& made_in(int slot) const { return *made_.at(slot); }
 
-  Paths paths_;
+  PathPlan paths_;
   launch::Plan plan_;
   std::vector<const launch::MountOp*> attached_;  // in order
   std::map<int, const launch::MountOp*> made_;    // by slot

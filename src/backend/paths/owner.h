@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 
 namespace belljar::backend {
 

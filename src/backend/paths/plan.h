@@ -1,13 +1,17 @@
-// From policy to view: which paths are writable, read-only, hidden, private; and which of the policy's wishes cannot be held here.
+// From policy to a PathPlan: which paths are writable, read-only, hidden, private; and which of the policy's wishes cannot be held
+// here.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/native.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "belljar/policy.h"
+#include "belljar/result.h"
 
 namespace belljar::backend {
 
@@ -19,7 +23,7 @@ struct Gap {
   Access access = Access::kRead;  // of a pattern
 };
 
-struct Paths {
+struct PathPlan {
   View view;
   std::vector<std::string> writable;  // canonical roots, shallow first
   std::vector<std::string> readonly;  // below writable roots
@@ -35,10 +39,13 @@ struct Paths {
 // The clause `protect.removal`: of whom the `.git` of a writable root is kept from. A transaction can be taken back.
 inline constexpr std::string_view kGitStays = "the workspace's own .git is not removed";
 inline constexpr std::string_view kAgainstSlips = "against slips: a program that calls itself git may remove it";
-inline bool keeps_git(const Policy& policy, const Paths& paths) {
+inline bool keeps_git(const Policy& policy, const PathPlan& paths) {
   return !policy.filesystem.allow_git_removal && !paths.view.layered;
 }
 
-Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
+// The same place with every link resolved; what does not exist stays as it is.
+Workplace canonical_place(const Host& host, Workplace place);
+
+Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
 
 }  // namespace belljar::backend

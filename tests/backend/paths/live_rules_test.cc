@@ -1,12 +1,12 @@
-#include "backend/native/live_rules.h"
+#include "backend/paths/live_rules.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <string>
 
-#include "backend/native/fake_host.h"
-#include "backend/native/view.h"
+#include "backend/paths/fake_host.h"
+#include "backend/paths/plan.h"
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
 #include "kernel/seccomp.h"
@@ -20,7 +20,7 @@ class Nothing final : public broker::Surroundings {
 };
 
 struct Planned {
-  Paths paths;
+  PathPlan paths;
   std::shared_ptr<const broker::FileRules> rules;
 
   bool refuses(broker::Act act, std::string_view path) const {

@@ -1,4 +1,4 @@
-#include "backend/native/live_rules.h"
+#include "backend/paths/live_rules.h"
 
 #include <sys/stat.h>
 #include <time.h>
@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
@@ -50,7 +50,7 @@ Access access_of(const Gap& gap) noexcept {
 
 // A path that does not exist yet has nothing to mount over, and what is put in place of one that does has no mount: a pattern that
 // matches it alone holds it.
-void hold_by_name(const Paths& paths, Filesystem& filesystem) {
+void hold_by_name(const PathPlan& paths, Filesystem& filesystem) {
   const std::vector<FsEntry> given = filesystem.entries;
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == kGlobs || !is_held_by_rules(paths, gap)) continue;
@@ -88,7 +88,7 @@ std::function<bool(std::string_view)> reach_of(const Network& network) {
 // What the host calls a directory that is shown elsewhere.
 class HostNames {
  public:
-  explicit HostNames(const Paths& paths) {
+  explicit HostNames(const PathPlan& paths) {
     for (const Bind& bind : paths.view.binds) {
       if (bind.source != bind.target) sources_.emplace(bind.target, bind.source);
     }
@@ -104,7 +104,7 @@ class HostNames {
 
 }  // namespace
 
-std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
+std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const PathPlan& paths,
                                                          std::optional<broker::HeldPaths> held) {
   broker::FileRulesOptions options;
   options.held = std::move(held);
@@ -146,7 +146,7 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
 
 bool has_mount(const Gap& gap) noexcept { return gap.clause == kHiddenAgain || gap.clause == kReadonlyAgain; }
 
-bool is_held_by_rules(const Paths& paths, const Gap& gap) {
+bool is_held_by_rules(const PathPlan& paths, const Gap& gap) {
   if (gap.clause == kGlobs || gap.clause == kAbsentReadonly || has_mount(gap)) return true;
   return gap.clause == kAbsentHidden &&
          std::ranges::any_of(paths.writable, [&](const std::string& root) { return policy::is_within(gap.where, root); });

@@ -1,4 +1,4 @@
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
-#include "backend/native/view_draft.h"
+#include "backend/paths/draft.h"
 
 #include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
+#include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"

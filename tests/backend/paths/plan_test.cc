@@ -1,5 +1,5 @@
 // From policy to view, on a host of literal paths.
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/fake_host.h"
-#include "backend/native/host.h"
-#include "backend/native/support_view.h"
-#include "backend/native/tree.h"
+#include "backend/paths/fake_host.h"
+#include "backend/paths/host.h"
+#include "backend/paths/support_plan.h"
+#include "backend/paths/view.h"
 #include "belljar/policy.h"
 
 namespace belljar::backend {
@@ -23,7 +23,7 @@ std::string refusal(const FakeHost& host, const Policy& policy, const Workplace&
   return paths ? "" : paths.error().line();
 }
 
-bool has_gap(const Paths& paths, const std::string& clause) {
+bool has_gap(const PathPlan& paths, const std::string& clause) {
   return std::ranges::any_of(paths.gaps, [&](const Gap& gap) { return gap.clause == clause; });
 }
 
@@ -38,7 +38,7 @@ TEST(PlanPaths, AWorkspaceInAHiddenDirectoryOpensNothingElseOfIt) {
   host.dir("/home/u/.ssh/w");
   const Workplace place{.workspace = "/home/u/.ssh/w", .cwd = "/home/u/.ssh/w", .home = "/home/u"};
   for (const Mode mode : {Mode::kWorkspaceWrite, Mode::kReadOnly}) {
-    const Paths paths = plan(host, {.mode = mode}, place);
+    const PathPlan paths = plan(host, {.mode = mode}, place);
     EXPECT_EQ(paths.ways, std::vector<std::string>{"/home/u/.ssh"});
     EXPECT_TRUE(std::ranges::any_of(paths.view.private_dirs,
                                     [](const PrivateDir& dir) { return dir.target == "/home/u/.ssh" && dir.readonly; }));
@@ -61,7 +61,7 @@ TEST(PlanPaths, SiblingsAreCoveredAndOneAroundLeavesTheWayToTheWorkspace) {
   host.dir("/srv/b").dir("/home/u/c").dir("/srv/closed", 0, 0700).dir("/tmp/t").dir("/srv/pool/1").dir("/srv/pool/2");
   Workplace place = kPlace;
   place.siblings = SiblingPlaces{.hidden = {"/home/u/c", "/srv/b", "/srv/closed", "/srv/gone", "/tmp/t"}};
-  const Paths paths = plan(host, {}, place);
+  const PathPlan paths = plan(host, {}, place);
   for (const char* name : {"/srv/b", "/home/u/c", "/srv/closed"}) EXPECT_TRUE(hides(paths, name)) << name;
   EXPECT_FALSE(hides(paths, "/srv/gone"));
   EXPECT_FALSE(hides(paths, "/tmp/t")) << "nothing of /tmp is seen";
@@ -81,7 +81,7 @@ TEST(PlanPaths, RootHidesTheHomeOfTheWorkspacesOwnerToo) {
   host.root().dir("/root", 0, 0700).file("/etc/passwd", "u:x:1000:1000::/home/u:/bin/sh\n").dir("/home/u/.ssh");
   host.file("/home/u/.netrc");
   const Workplace place{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/root"};
-  const Paths paths = plan(host, {}, place);
+  const PathPlan paths = plan(host, {}, place);
   for (const char* name : {"/home/u/.ssh", "/home/u/.netrc", "/home/u/.aws", "/root/.ssh"}) EXPECT_TRUE(hides(paths, name)) << name;
   EXPECT_FALSE(hides(plan(host, with({.path = "/home/u/.ssh", .access = Access::kRead}), place), "/home/u/.ssh"));
   host.dir("/home/u", 1000, 0700);
@@ -127,7 +127,7 @@ TEST(PlanPaths, WhatAShippedProfileListsMayBeAbsent) {
   host.dir("/home/u/.npm");
   Policy policy = with({.path = "/home/u/.m2", .access = Access::kWrite, .origin = {"build", "build.toml", 8}});
   policy.filesystem.entries.push_back({.path = "/home/u/.npm", .access = Access::kWrite, .origin = {"build", "build.toml", 9}});
-  const Paths paths = plan(host, policy);
+  const PathPlan paths = plan(host, policy);
   EXPECT_EQ(paths.writable, (std::vector<std::string>{"/home/u/ws", "/home/u/.npm"}));
   EXPECT_TRUE(has_gap(paths, "filesystem.absent_writable"));
   for (const Origin& own : {Origin{"policy", "build.toml", 8}, Origin{"policy", "policy.toml", 8}}) {
@@ -139,7 +139,7 @@ TEST(PlanPaths, WhatAShippedProfileListsMayBeAbsent) {
 TEST(PlanPaths, SecretsAreHiddenWhetherTheyExistOrNot) {
   FakeHost host = usual_host();
   host.dir("/home/u/.ssh", 1000, 0700);
-  const Paths paths = plan(host, {});
+  const PathPlan paths = plan(host, {});
   EXPECT_TRUE(hides(paths, "/home/u/.ssh"));
   EXPECT_TRUE(hides(paths, "/home/u/.aws"));
   Policy open;
@@ -153,7 +153,7 @@ TEST(PlanPaths, AnEntryThatIsOneOfTheDefaultSecretsTakesNoOtherAway) {
   host.dir("/home/u/.ssh", 1000, 0700).dir("/home/u/keys").dir("/home/u/state");
   for (const std::string layer : {"default secrets", "state directory", "user"}) {
     for (const RuleKind kind : {RuleKind::kDefaultSecret, RuleKind::kGiven}) {
-      const Paths paths =
+      const PathPlan paths =
           plan(host, with({.path = "/home/u/keys", .access = Access::kNone, .origin = {layer, "", 0}, .kind = kind}));
       EXPECT_TRUE(hides(paths, "/home/u/keys")) << layer;
       EXPECT_TRUE(hides(paths, "/home/u/.ssh")) << layer;
@@ -170,7 +170,7 @@ TEST(PlanPaths, SecretsOfAnotherHomeAreHeldBeforeTheyAreThere) {
   for (const char* path : {"/home/account/.aws", "/home/account/.netrc"})
     policy.filesystem.entries.push_back(
         {.path = path, .access = Access::kNone, .origin = {"default secrets", "", 0}, .kind = RuleKind::kDefaultSecret});
-  const Paths paths = plan(host, policy);
+  const PathPlan paths = plan(host, policy);
   ASSERT_TRUE(paths.view.masks.contains("/home/account"));
   EXPECT_EQ(paths.view.masks.at("/home/account").hidden, (std::vector<std::string>{".aws", ".netrc"}));
   policy.filesystem.entries.push_back({.path = "/home/account/.netrc", .access = Access::kRead, .origin = {"flag", "", 0}});
@@ -183,7 +183,7 @@ TEST(PlanPaths, SecretsOfAnotherHomeAreHeldBeforeTheyAreThere) {
 TEST(PlanPaths, ASecretBelowAWritableDirectoryOfTheHomeIsCovered) {
   FakeHost host = usual_host();
   host.dir("/home/u/.config").dir("/home/u/.config/gh").dir("/home/u/.aws");
-  const Paths paths = plan(host, with({.path = "/home/u/.config", .access = Access::kWrite}));
+  const PathPlan paths = plan(host, with({.path = "/home/u/.config", .access = Access::kWrite}));
   EXPECT_TRUE(std::ranges::count(paths.view.hide_dirs, "/home/u/.config/gh"));
   EXPECT_TRUE(has_gap(paths, "filesystem.hidden_absent"));
   EXPECT_FALSE(std::ranges::count(paths.view.hide_dirs, "/home/u/.aws"));
@@ -295,7 +295,7 @@ TEST(PlanPaths, OnlyADeviceIsOpenedAsOne) {
 TEST(PlanPaths, ASecretThatIsALinkHidesItsTargetToo) {
   FakeHost host = usual_host();
   host.dir("/home/u/vault").link("/home/u/.ssh", "/home/u/vault");
-  const Paths paths = plan(host, {});
+  const PathPlan paths = plan(host, {});
   EXPECT_TRUE(hides(paths, "/home/u/.ssh"));
   EXPECT_TRUE(hides(paths, "/home/u/vault"));
 }
@@ -315,7 +315,7 @@ TEST(PlanPaths, WithoutOverlaysExistingSecretsAreCoveredAndAbsentOnesAreAGap) {
   host.dir("/home/u/.ssh", 1000, 0700);
   Workplace place = kPlace;
   place.overlays = false;
-  const Paths paths = plan(host, {}, place);
+  const PathPlan paths = plan(host, {}, place);
   EXPECT_TRUE(std::ranges::count(paths.view.hide_dirs, "/home/u/.ssh"));
   EXPECT_TRUE(paths.view.masks.empty());
   EXPECT_TRUE(has_gap(paths, "filesystem.hidden_absent"));
@@ -329,7 +329,7 @@ TEST(PlanPaths, WhatIsWritableInAHiddenDirectoryIsShownAlone) {
   Policy policy = with({.path = "/srv/x", .access = Access::kNone});
   policy.filesystem.entries.push_back({.path = "/srv/x/y", .access = Access::kWrite});
   policy.filesystem.entries.push_back({.path = "/srv/x/y/z", .access = Access::kNone});
-  const Paths paths = plan(host, policy);
+  const PathPlan paths = plan(host, policy);
   EXPECT_EQ(paths.ways, std::vector<std::string>{"/srv/x"});
   EXPECT_FALSE(hides(paths, "/srv/x")) << "no cover over what is shown in it";
   EXPECT_TRUE(hides(paths, "/srv/x/y/z"));
@@ -368,7 +368,7 @@ TEST(PlanPaths, AGitFileIsFollowedToItsRepositoryAndTheCommonOne) {
   FakeHost host = usual_host();
   host.file("/home/u/ws/.git", "gitdir: store/wt\n").dir("/home/u/ws/store/wt").file("/home/u/ws/store/wt/commondir", "../main\n");
   host.dir("/home/u/ws/store/wt/../main").dir("/home/u/ws/store/main");
-  const Paths paths = plan(host, protect_all());
+  const PathPlan paths = plan(host, protect_all());
   EXPECT_TRUE(std::ranges::count(paths.readonly, "/home/u/ws/store/wt"));
   EXPECT_TRUE(std::ranges::count(paths.pinned, "/home/u/ws/store"));
   EXPECT_TRUE(has_gap(paths, "protect.files"));
@@ -378,7 +378,7 @@ TEST(PlanPaths, AWorkspaceBelowTmpIsProtectedAndHiddenInLikeAnyOther) {
   FakeHost host = usual_host();
   host.dir("/tmp/ws/.vscode").file("/tmp/ws/secret").dir("/tmp/ws");
   const Workplace place{.workspace = "/tmp/ws", .cwd = "/tmp/ws", .home = "/home/u"};
-  const Paths paths = plan(host, with({.path = "/tmp/ws/secret", .access = Access::kNone}), place);
+  const PathPlan paths = plan(host, with({.path = "/tmp/ws/secret", .access = Access::kNone}), place);
   EXPECT_TRUE(std::ranges::count(paths.readonly, "/tmp/ws/.vscode"));
   EXPECT_TRUE(hides(paths, "/tmp/ws/secret"));
 }
@@ -388,7 +388,7 @@ TEST(PlanPaths, GlobsAreAGapByName) {
 }
 
 TEST(PlanPaths, TmpIsPrivateUnlessShared) {
-  const auto is_private = [](const Paths& paths) {
+  const auto is_private = [](const PathPlan& paths) {
     return std::ranges::any_of(paths.view.private_dirs, [](const PrivateDir& dir) { return dir.target == "/tmp"; });
   };
   EXPECT_TRUE(is_private(plan(usual_host(), {})));
@@ -398,7 +398,7 @@ TEST(PlanPaths, TmpIsPrivateUnlessShared) {
 }
 
 TEST(PlanPaths, ATemporaryDirectoryThatIsToBeCleanedIsTheSandboxesOwn) {
-  const auto is_private = [](const Paths& paths, const std::string& path) {
+  const auto is_private = [](const PathPlan& paths, const std::string& path) {
     return std::ranges::any_of(paths.view.private_dirs, [&](const PrivateDir& dir) { return dir.target == path && !dir.readonly; });
   };
   FakeHost host = usual_host();
@@ -448,15 +448,15 @@ TEST(PlanPaths, APlaceForAVolumeIsMadeInsideAlone) {
 TEST(PlanPaths, AnExcludedTmpShowsNothingOfTheHostsUnlessShared) {
   Policy policy;
   policy.filesystem.exclude_slash_tmp = true;
-  const auto shown = [&](const Paths& paths) {
+  const auto shown = [&](const PathPlan& paths) {
     return std::ranges::count_if(paths.view.binds, [](const Bind& bind) { return bind.target == "/tmp"; });
   };
-  const Paths excluded = plan(usual_host(), policy);
+  const PathPlan excluded = plan(usual_host(), policy);
   EXPECT_EQ(shown(excluded), 0);
   EXPECT_TRUE(
       std::ranges::any_of(excluded.view.private_dirs, [](const PrivateDir& dir) { return dir.target == "/tmp" && dir.readonly; }));
   policy.filesystem.tmp = Tmp::kShared;
-  const Paths shared = plan(usual_host(), policy);
+  const PathPlan shared = plan(usual_host(), policy);
   EXPECT_EQ(shown(shared), 1);
   EXPECT_FALSE(std::ranges::count(shared.writable, "/tmp"));
 }
@@ -518,7 +518,7 @@ TEST(PlanPaths, AReadOnlyNameInASharedMemoryDirectoryHolds) {
 TEST(PlanPaths, AProtectedNameBehindALinkIsKeptWhereItLies) {
   FakeHost host = usual_host();
   host.file("/home/u/ws/docs/copilot-instructions.md").link("/home/u/ws/.github", "/home/u/ws/docs");
-  const Paths inside = plan(host, {});
+  const PathPlan inside = plan(host, {});
   EXPECT_EQ(inside.readonly, std::vector<std::string>{"/home/u/ws/docs/copilot-instructions.md"});
   EXPECT_EQ(inside.pinned, std::vector<std::string>{"/home/u/ws/docs"});
   EXPECT_TRUE(has_gap(inside, "protect.links"));
@@ -541,7 +541,7 @@ TEST(PlanPaths, NoMaskShowsAPrivateDirectoryOfTheHosts) {
   EXPECT_TRUE(plan(host, {}, absent).view.masks.empty());
   host.dir("/tmp/home");
   const Workplace below{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/tmp/home"};
-  const Paths hidden = plan(host, with({.path = "/tmp/home", .access = Access::kNone}), below);
+  const PathPlan hidden = plan(host, with({.path = "/tmp/home", .access = Access::kNone}), below);
   EXPECT_FALSE(hidden.view.masks.contains("/tmp"));
   EXPECT_TRUE(hides(hidden, "/tmp/home"));
   EXPECT_TRUE(plan(host, {}, below).view.masks.contains("/tmp/home")) << "the twin";

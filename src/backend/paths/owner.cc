@@ -1,4 +1,4 @@
-#include "backend/native/owner.h"
+#include "backend/paths/owner.h"
 
 #include <sys/types.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "kernel/account.h"
 

@@ -1,19 +1,19 @@
-// The steps of plan_paths(), in the order in which it takes them (view.cc): each reads the draft and adds to it what it is about,
+// The steps of plan_paths(), in the order in which it takes them (plan.cc): each reads the draft and adds to it what it is about,
 // binds, masks and covers, and gaps to the report. The order matters, since each asks what is shown, writable or private so far.
 // An error is the policy's, or this machine's: kInvalidArgument, kPermissionDenied or kNotFound.
 #pragma once
 
-#include "backend/native/view_draft.h"
+#include "backend/paths/draft.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {
 
-// --- what can be written: view_writable.cc
+// --- what can be written: writable.cc
 
 void plan_private(ViewDraft& draft);
 Result<void> plan_writable(ViewDraft& draft);
 
-// --- what can be seen: view_readonly.cc, view_volumes.cc
+// --- what can be seen: readonly.cc, volumes.cc
 
 // A volume is shown at a place in "/" that the host does not have: the root is one of the sandbox's own then, with all that the
 // host's has.
@@ -23,7 +23,7 @@ Result<void> plan_readable(ViewDraft& draft);
 Result<void> plan_volumes(ViewDraft& draft);
 Result<void> plan_readonly(ViewDraft& draft);
 
-// --- what stays read-only inside writable places: view_protected.cc
+// --- what stays read-only inside writable places: protected.cc
 
 // Existing control names at each writable root, as whole directories. Git's are the broker's where there is one, since git itself
 // has to write there; with protect = "all", or without a broker, `.git` is read-only as a whole. What is absent or deeper is the
@@ -34,18 +34,18 @@ void plan_protected(ViewDraft& draft);
 // ends them.
 void plan_pins(ViewDraft& draft);
 
-// --- what nobody may see: view_hidden.cc, view_volumes.cc
+// --- what nobody may see: hidden.cc, volumes.cc
 
 Result<void> plan_hidden(ViewDraft& draft);
 // Rules name paths as the host does: what a volume shows under another name they would not hold.
 Result<void> check_volumes(const ViewDraft& draft);
 
-// --- what is written to and dropped at the end: view_caches.cc
+// --- what is written to and dropped at the end: caches.cc
 
 // filesystem.scratch. Without a layer such a directory is read-only, where it is or is made in a writable place too.
 void plan_scratch(ViewDraft& draft);
 
-// --- what lies over all of that: view_caches.cc, view_devices.cc, view_layers.cc
+// --- what lies over all of that: caches.cc, devices.cc, layers.cc
 
 void plan_caches(ViewDraft& draft);
 // A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that.

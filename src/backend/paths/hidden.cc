@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/owner.h"
-#include "backend/native/tree.h"
-#include "backend/native/view_draft.h"
-#include "backend/native/view_steps.h"
+#include "backend/paths/draft.h"
+#include "backend/paths/host.h"
+#include "backend/paths/owner.h"
+#include "backend/paths/steps.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"

@@ -1,5 +1,5 @@
 // A view while it is being planned: what is asked, what is shown, writable or private so far, and the questions that the steps
-// (view_steps.h) put to both.
+// (steps.h) put to both.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "policy/paths.h"
@@ -30,7 +30,7 @@ struct ViewDraft {
 
   // --- what is planned so far
 
-  Paths paths;
+  PathPlan paths;
   std::vector<std::pair<std::string, const Volume*>> elsewhere;  // canonical sources of volumes that have another name inside
   std::vector<std::string> hidden_paths;                         // what check_volumes() looks for
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "broker/file_rules.h"
@@ -14,12 +14,12 @@ namespace belljar::backend {
 
 // None when no rule of the policy needs it: then no file call is intercepted and nothing is slower. `held`: no mount holds the
 // paths (second tier), so all of them are the broker's; without it names, patterns and contents are.
-std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const Paths& paths,
+std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const PathPlan& paths,
                                                          std::optional<broker::HeldPaths> held = std::nullopt);
 
 // A name that is not there yet, or a pattern, which these rules hold where there is a broker. Hidden names only below what is
 // writable: elsewhere the command cannot make them, and every open of every file would pay for what the host may make.
-bool is_held_by_rules(const Paths& paths, const Gap& gap);
+bool is_held_by_rules(const PathPlan& paths, const Gap& gap);
 
 // Beside a mount, which holds what stood there at the start: what is put in its place they hold alone.
 bool has_mount(const Gap& gap) noexcept;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 
 namespace belljar::backend::test {
 

@@ -1,17 +1,27 @@
-#include "backend/native/view.h"
+#include "backend/paths/plan.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/view_draft.h"
-#include "backend/native/view_steps.h"
+#include "backend/paths/draft.h"
+#include "backend/paths/host.h"
+#include "backend/paths/steps.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {
 
-Result<Paths> plan_paths(const Host& host, const Policy& policy, const Workplace& place) {
+// Mounts are made at canonical places; a home below a link (/home -> /var/home) is common.
+Workplace canonical_place(const Host& host, Workplace place) {
+  for (std::string* path : {&place.workspace, &place.cwd, &place.home, &place.tmpdir, &place.runtime_dir}) {
+    if (const auto real = path->empty() ? std::nullopt : host.canonical(*path)) *path = *real;
+  }
+  return place;
+}
+
+Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place) {
   ViewDraft draft(host, policy, place);
   const FsEntry* root = find_rule(draft.fs, "/");
   draft.view().whole_root = (root == nullptr || root->access != Access::kNone) && !needs_own_root(draft);

@@ -1,3 +1,5 @@
+#include "policy/protected.h"
+
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -6,13 +8,12 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view_draft.h"
-#include "backend/native/view_steps.h"
+#include "backend/paths/draft.h"
+#include "backend/paths/host.h"
+#include "backend/paths/steps.h"
+#include "backend/paths/view.h"
 #include "belljar/policy.h"
 #include "policy/defaults.h"
-#include "policy/protected.h"
 
 namespace belljar::backend {
 namespace {

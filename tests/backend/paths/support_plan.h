@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/fake_host.h"
-#include "backend/native/host.h"
-#include "backend/native/view.h"
+#include "backend/paths/fake_host.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "belljar/policy.h"
 
 namespace belljar::backend {
@@ -26,10 +26,10 @@ inline FakeHost usual_host() {
 
 inline const Workplace kPlace{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/home/u"};
 
-inline Paths plan(const FakeHost& host, const Policy& policy, const Workplace& place = kPlace) {
+inline PathPlan plan(const FakeHost& host, const Policy& policy, const Workplace& place = kPlace) {
   auto paths = plan_paths(host, policy, place);
   EXPECT_TRUE(paths) << (paths ? "" : paths.error().line());
-  return paths ? *std::move(paths) : Paths{};
+  return paths ? *std::move(paths) : PathPlan{};
 }
 
 inline Policy with(FsEntry entry) {
@@ -38,7 +38,7 @@ inline Policy with(FsEntry entry) {
   return policy;
 }
 
-inline bool hides(const Paths& paths, const std::string& path) {
+inline bool hides(const PathPlan& paths, const std::string& path) {
   if (std::ranges::count(paths.view.hide_dirs, path) + std::ranges::count(paths.view.hide_files, path) > 0) return true;
   return std::ranges::any_of(paths.view.masks, [&](const auto& mask) {
     return std::ranges::any_of(mask.second.hidden, [&](const std::string& name) { return mask.first + "/" + name == path; });

@@ -5,10 +5,10 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view_draft.h"
-#include "backend/native/view_steps.h"
+#include "backend/paths/draft.h"
+#include "backend/paths/host.h"
+#include "backend/paths/steps.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -119,7 +119,7 @@ Result<void> share_temp(ViewDraft& draft) {
   return {};
 }
 
-// Whether what is writable below it is shown in it (view_hidden.cc, leave_way). Not where a file in the workspace closes it; and
+// Whether what is writable below it is shown in it (hidden.cc, leave_way). Not where a file in the workspace closes it; and
 // not in what holds the home, which has parts of its own that are shown.
 bool leaves_ways(const ViewDraft& draft, const FsEntry& hidden) {
   return hidden.kind != RuleKind::kNarrowing && !is_under(draft.place.home, hidden.path);

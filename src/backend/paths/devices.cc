@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
-#include "backend/native/tree.h"
-#include "backend/native/view_draft.h"
-#include "backend/native/view_steps.h"
+#include "backend/paths/draft.h"
+#include "backend/paths/host.h"
+#include "backend/paths/steps.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"

@@ -1,4 +1,4 @@
-#include "backend/native/volume_targets.h"
+#include "backend/paths/volume_targets.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "backend/backend.h"
-#include "backend/native/host.h"
+#include "backend/paths/host.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
