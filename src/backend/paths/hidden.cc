@@ -8,9 +8,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/paths/draft.h"
+#include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/owner.h"
+#include "backend/paths/plan.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -44,12 +45,12 @@ Result<void> check_kernels(const FsEntry& entry) {
 // A user's own entry for exactly this path speaks louder than the default list. One that only reads below it cannot be served: a
 // hidden directory is closed to everything in it, and opening the whole of it would show what nobody asked for. What is writable
 // there is shown alone (leave_way).
-Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
+Result<bool> overridden(const Given& given, const std::string& secret) {
   bool exact = false;
-  for (const FsEntry& entry : draft.fs.entries) {
+  for (const FsEntry& entry : given.fs.entries) {
     if (entry.glob || entry.origin.layer == "built-in" || entry.kind == RuleKind::kDefaultSecret) continue;
     // The workspace is shown through it, with what is said of its own parts.
-    if (is_under(draft.place.workspace, secret) && is_under(entry.path, draft.place.workspace)) continue;
+    if (is_under(given.place.workspace, secret) && is_under(entry.path, given.place.workspace)) continue;
     if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
     else if (entry.access == Access::kRead && is_under(entry.path, secret)) return inside_hidden(entry, secret, HiddenBy::kDefault);
   }
@@ -57,56 +58,55 @@ Result<bool> overridden(const ViewDraft& draft, const std::string& secret) {
 }
 
 // Something between the two is shown by a mount of its own, which lies over a mask of the folder.
-bool bound_below(const ViewDraft& draft, const std::string& folder, const std::string& path) {
-  return std::ranges::any_of(draft.view().binds, [&](const Bind& bind) {
+bool bound_below(const PathPlan& plan, const std::string& folder, const std::string& path) {
+  return std::ranges::any_of(plan.view.binds, [&](const Bind& bind) {
     return bind.target != folder && is_under(bind.target, folder) && is_under(path, bind.target);
   });
 }
 
 // So does what the host has mounted between the two, which keep_host_mounts() puts back.
-bool mounted_between(const ViewDraft& draft, const std::string& folder, const std::string& path) {
-  return std::ranges::any_of(draft.host.mount_points(), [&](const std::string& mount) {
+bool mounted_between(const Given& given, const std::string& folder, const std::string& path) {
+  return std::ranges::any_of(given.host.mount_points(), [&](const std::string& mount) {
     return mount.size() > folder.size() && mount.size() < path.size() && is_under(mount, folder) && is_under(path, mount);
   });
 }
 
-bool link_between(const ViewDraft& draft, const std::string& home, const std::string& path) {
+bool link_between(const Given& given, const std::string& home, const std::string& path) {
   for (std::string up = parent_of(path); up.size() > home.size(); up = parent_of(up)) {
-    if (draft.kind_of(up) == PathKind::kSymlink) return true;
+    if (given.kind_of(up) == PathKind::kSymlink) return true;
   }
   return false;
 }
 
 // Of a restricted root, where only what is named can be seen.
-bool shown(const ViewDraft& draft, const std::string& path) {
-  return draft.writable(path) ||
-         std::ranges::any_of(draft.paths.readable, [&](const std::string& root) { return is_under(path, root); });
+bool shown(const PathPlan& plan, const std::string& path) {
+  return plan.may_write(path) || std::ranges::any_of(plan.readable, [&](const std::string& root) { return is_under(path, root); });
 }
 
-void cover(ViewDraft& draft, const std::string& path, PathKind kind) {
-  std::vector<std::string>& covers = kind == PathKind::kDirectory ? draft.view().hide_dirs : draft.view().hide_files;
+void cover(PathPlan& plan, const std::string& path, PathKind kind) {
+  std::vector<std::string>& covers = kind == PathKind::kDirectory ? plan.view.hide_dirs : plan.view.hide_files;
   if (std::find(covers.begin(), covers.end(), path) == covers.end()) covers.push_back(path);
 }
 
 // `path`: what the policy's `asked` leads to.
-void mask(ViewDraft& draft, const std::string& folder, const std::string& path, const std::string& asked) {
-  if (!draft.place.overlays) {
-    const PathKind kind = draft.kind_of(path);
-    if (kind == PathKind::kAbsent) draft.add_gap("filesystem.hidden_absent", asked, path);
-    else if (kind != PathKind::kSymlink) cover(draft, path, kind);
+void mask(PathPlan& plan, const Given& given, const std::string& folder, const std::string& path, const std::string& asked) {
+  if (!given.place.overlays) {
+    const PathKind kind = given.kind_of(path);
+    if (kind == PathKind::kAbsent) plan.add_gap("filesystem.hidden_absent", asked, path);
+    else if (kind != PathKind::kSymlink) cover(plan, path, kind);
     return;
   }
-  std::vector<std::string>& hidden = draft.view().masks[folder].hidden;
+  std::vector<std::string>& hidden = plan.view.masks[folder].hidden;
   std::string relative = path.substr(folder.size() + 1);
   if (hidden.empty() || hidden.back() != relative) hidden.push_back(std::move(relative));  // making one twice does no harm
 }
 
 // A name of the default list: the host's own is out of sight there. What the volume has under it is covered, unless the name is
 // where somebody wants the volume.
-void hide_in_volume(ViewDraft& draft, const std::string& path) {
-  const Bind* bind = draft.shown_by(path);
-  const PathKind kind = draft.kind_of(draft.behind(path));
-  if (bind->target != path && kind != PathKind::kAbsent && kind != PathKind::kSymlink) cover(draft, path, kind);
+void hide_in_volume(PathPlan& plan, const Given& given, const std::string& path) {
+  const Bind* bind = plan.shown_by(path);
+  const PathKind kind = given.kind_of(plan.behind(path));
+  if (bind->target != path && kind != PathKind::kAbsent && kind != PathKind::kSymlink) cover(plan, path, kind);
 }
 
 // A name that hide_at() has to hold: what the policy's `asked` leads to.
@@ -118,119 +118,120 @@ struct Hidden {
 
 // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`, `~/.cargo/config.toml`)
 // must find them absent, not forbidden.
-bool held_by_homes_mask(const ViewDraft& draft, const std::string& path) {
-  const std::string& home = draft.place.home;
-  return !home.empty() && home != "/" && is_under(path, home) && path != home && !draft.writable(home) &&
-         draft.kind_of(home) == PathKind::kDirectory && !link_between(draft, home, path) && !bound_below(draft, home, path) &&
-         !mounted_between(draft, home, path);
+bool held_by_homes_mask(const PathPlan& plan, const Given& given, const std::string& path) {
+  const std::string& home = given.place.home;
+  return !home.empty() && home != "/" && is_under(path, home) && path != home && !plan.may_write(home) &&
+         given.kind_of(home) == PathKind::kDirectory && !link_between(given, home, path) && !bound_below(plan, home, path) &&
+         !mounted_between(given, home, path);
 }
 
-void hide_existing(ViewDraft& draft, const Hidden& name) {
+void hide_existing(PathPlan& plan, const Given& given, const Hidden& name) {
   const std::string& path = name.path;
   // Its owner and mode hold it already, unless it is shown through a bind: root lends those to the command's id.
-  if (name.source == Source::kDefault && !draft.policy.allow_root_uid && !draft.place.owner && !draft.bound(path) &&
-      !draft.host.open_to_command(path))
+  if (name.source == Source::kDefault && !given.policy.allow_root_uid && !given.place.owner && !plan.bound(path) &&
+      !given.host.open_to_command(path))
     return;
   const std::string parent = parent_of(path);
   // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip. A bind of the very
   // name lies over a mask.
-  const Bind* bind = draft.shown_by(path);
+  const Bind* bind = plan.shown_by(path);
   const bool own = bind != nullptr && bind->target == path;
-  if (is_held_as_entry(name.source) && !draft.writable(parent) && parent != "/" && !mounted_under(parent) && !own &&
-      !draft.out_of_sight(parent))
-    return mask(draft, parent, path, name.asked);
+  if (is_held_as_entry(name.source) && !plan.may_write(parent) && parent != "/" && !mounted_under(parent) && !own &&
+      !out_of_sight(plan, given, parent))
+    return mask(plan, given, parent, path, name.asked);
   // Made anew under that name, by the host or with the folders above it, it is not what the cover lies over.
-  if (draft.writable(parent)) draft.add_gap("filesystem.hidden_again", name.asked, path);
-  cover(draft, path, name.kind);
+  if (plan.may_write(parent)) plan.add_gap("filesystem.hidden_again", name.asked, path);
+  cover(plan, path, name.kind);
 }
 
 // A link counts as absent: what it leads to is held at its own place.
-void hide_absent(ViewDraft& draft, const Hidden& name) {
-  if (name.source == Source::kDefault && !is_under(name.path, draft.place.home))
+void hide_absent(PathPlan& plan, const Given& given, const Hidden& name) {
+  if (name.source == Source::kDefault && !is_under(name.path, given.place.home))
     return;  // absent system paths: sockets are the connect rule's, files root's
   std::string base = parent_of(name.path);
-  while (base != "/" && draft.kind_of(base) == PathKind::kAbsent) base = parent_of(base);
-  if (base == "/" || draft.writable(base) || draft.kind_of(base) != PathKind::kDirectory)
-    return draft.add_gap("filesystem.hidden_absent", name.asked, name.path);
-  if (!draft.out_of_sight(base)) mask(draft, base, name.path, name.asked);
+  while (base != "/" && given.kind_of(base) == PathKind::kAbsent) base = parent_of(base);
+  if (base == "/" || plan.may_write(base) || given.kind_of(base) != PathKind::kDirectory)
+    return plan.add_gap("filesystem.hidden_absent", name.asked, name.path);
+  if (!out_of_sight(plan, given, base)) mask(plan, given, base, name.path, name.asked);
 }
 
 // The workspace or something else that is writable lies in it.
-bool has_way(const ViewDraft& draft, const Hidden& name) {
+bool has_way(const PathPlan& plan, const Given& given, const Hidden& name) {
   const auto lies_in_it = [&](const std::string& root) {
-    return root != name.path && is_under(root, name.path) && draft.elsewhere_at(root) == nullptr;
+    return root != name.path && is_under(root, name.path) && given.elsewhere_at(root) == nullptr;
   };
-  if (is_under(draft.place.workspace, name.path)) return true;
-  return name.source != Source::kSibling && std::ranges::any_of(draft.paths.writable, lies_in_it);
+  if (is_under(given.place.workspace, name.path)) return true;
+  return name.source != Source::kSibling && std::ranges::any_of(plan.writable, lies_in_it);
 }
 
 // A directory of our own is seen there, with nothing but the way to what is shown.
-void leave_way(ViewDraft& draft, const Hidden& name) {
+void leave_way(PathPlan& plan, const Given& given, const Hidden& name) {
   const std::string& path = name.path;
-  const std::string& workspace = draft.place.workspace;
-  if (path == workspace || std::ranges::find(draft.paths.ways, path) != draft.paths.ways.end()) return;
-  draft.paths.ways.push_back(path);
-  draft.view().private_dirs.push_back({path, 0755, true});
+  const std::string& workspace = given.place.workspace;
+  if (path == workspace || std::ranges::find(plan.ways, path) != plan.ways.end()) return;
+  plan.ways.push_back(path);
+  plan.view.private_dirs.push_back({path, 0755, true});
   if (!is_under(workspace, path)) {
     // As for a cover: made anew under that name it is not what this lies over.
-    if (draft.writable(parent_of(path))) draft.add_gap("filesystem.hidden_again", name.asked, path);
+    if (plan.may_write(parent_of(path))) plan.add_gap("filesystem.hidden_again", name.asked, path);
     return;
   }
-  const bool shown = std::ranges::any_of(draft.view().binds, [&](const Bind& bind) { return bind.target == workspace; });
-  if (!shown) draft.show(workspace, draft.writable(workspace) ? Access::kWrite : Access::kRead);
+  const bool shown = std::ranges::any_of(plan.view.binds, [&](const Bind& bind) { return bind.target == workspace; });
+  if (!shown) show(plan, given, workspace, plan.may_write(workspace) ? Access::kWrite : Access::kRead);
 }
 
 // gpg does nothing, not even verify a signature, where it has no directory and cannot make one.
-bool needs_own_directory(const ViewDraft& draft, const Hidden& name) {
-  return name.kind == PathKind::kAbsent && name.source == Source::kDefault && draft.place.overlays &&
-         name.path == policy::gpg_directory(draft.place.home) && held_by_homes_mask(draft, name.path);
+bool needs_own_directory(const PathPlan& plan, const Given& given, const Hidden& name) {
+  return name.kind == PathKind::kAbsent && name.source == Source::kDefault && given.place.overlays &&
+         name.path == policy::gpg_directory(given.place.home) && held_by_homes_mask(plan, given, name.path);
 }
 
 // An empty one, gone with the sandbox; also where the host makes it later.
-void give_own_directory(ViewDraft& draft, const std::string& path) {
-  draft.view().masks[draft.place.home].ghosts.push_back(path.substr(draft.place.home.size() + 1));
-  draft.view().private_dirs.push_back({path, 0700});
-  draft.paths.emptied.push_back(path);
+void give_own_directory(PathPlan& plan, const Given& given, const std::string& path) {
+  plan.view.masks[given.place.home].ghosts.push_back(path.substr(given.place.home.size() + 1));
+  plan.view.private_dirs.push_back({path, 0700});
+  plan.emptied.push_back(path);
 }
 
-void hide_at(ViewDraft& draft, const Hidden& name) {
-  if (name.source != Source::kSibling) ++draft.paths.hidden;
+void hide_at(PathPlan& plan, const Given& given, const Hidden& name) {
+  if (name.source != Source::kSibling) ++plan.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
-  if (absent && name.source == Source::kEntry) draft.view().closed.push_back(name.path);
+  if (absent && name.source == Source::kEntry) plan.view.closed.push_back(name.path);
   // Absent system paths are held by nobody at their own place either.
-  if (!draft.elsewhere.empty() && (!absent || is_held_as_entry(name.source) || is_under(name.path, draft.place.home)))
-    draft.hidden_paths.push_back(name.path);
-  if (draft.elsewhere_at(name.path) != nullptr) return hide_in_volume(draft, name.path);
-  if (draft.out_of_sight(name.path)) return;
-  if (!draft.view().whole_root && !shown(draft, name.path)) return;
-  if (has_way(draft, name)) return leave_way(draft, name);
-  if (needs_own_directory(draft, name)) return give_own_directory(draft, name.path);
-  if (held_by_homes_mask(draft, name.path)) return mask(draft, draft.place.home, name.path, name.asked);
-  if (absent || name.kind == PathKind::kSymlink) return hide_absent(draft, name);
-  hide_existing(draft, name);
+  if (!given.elsewhere.empty() && (!absent || is_held_as_entry(name.source) || is_under(name.path, given.place.home)))
+    plan.beside_volumes.push_back(name.path);
+  if (given.elsewhere_at(name.path) != nullptr) return hide_in_volume(plan, given, name.path);
+  if (out_of_sight(plan, given, name.path)) return;
+  if (!plan.view.whole_root && !shown(plan, name.path)) return;
+  if (has_way(plan, given, name)) return leave_way(plan, given, name);
+  if (needs_own_directory(plan, given, name)) return give_own_directory(plan, given, name.path);
+  if (held_by_homes_mask(plan, given, name.path)) return mask(plan, given, given.place.home, name.path, name.asked);
+  if (absent || name.kind == PathKind::kSymlink) return hide_absent(plan, given, name);
+  hide_existing(plan, given, name);
 }
 
-void hide(ViewDraft& draft, const std::string& path, Source source) {
-  const PathKind kind = draft.kind_of(path);
+void hide(PathPlan& plan, const Given& given, const std::string& path, Source source) {
+  const PathKind kind = given.kind_of(path);
   if (kind == PathKind::kSymlink) {
     // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
     // Where that is not there yet, what will be made through the name is.
-    if (const auto real = draft.host.canonical(path)) hide_at(draft, {path, *real, draft.kind_of(*real), source});
-    else if (const std::string where = where_made(draft.host, path); where != path)
-      hide_at(draft, {path, where, draft.kind_of(where), source});
+    if (const auto real = given.host.canonical(path)) hide_at(plan, given, {path, *real, given.kind_of(*real), source});
+    else if (const std::string where = where_made(given.host, path); where != path)
+      hide_at(plan, given, {path, where, given.kind_of(where), source});
   } else if (kind != PathKind::kAbsent) {
-    if (const auto real = draft.host.canonical(path); real && *real != path) return hide_at(draft, {path, *real, kind, source});
-  } else if (const std::string where = where_made(draft.host, path); where != path) {
-    hide_at(draft, {path, where, kind, source});
+    if (const auto real = given.host.canonical(path); real && *real != path)
+      return hide_at(plan, given, {path, *real, kind, source});
+  } else if (const std::string where = where_made(given.host, path); where != path) {
+    hide_at(plan, given, {path, where, kind, source});
   }
-  hide_at(draft, {path, path, kind, source});
+  hide_at(plan, given, {path, path, kind, source});
 }
 
 // Where others may pass to it; the way to another is an empty directory of ours (native.cc, open_way), which a mask would undo.
-bool open_to_all(const ViewDraft& draft, const std::string& home) {
-  if (!draft.host.open_to_command(home)) return false;
+bool open_to_all(const Given& given, const std::string& home) {
+  if (!given.host.open_to_command(home)) return false;
   for (std::string up = home; up != "/"; up = parent_of(up)) {
-    if ((draft.host.facts(up).mode & S_IXOTH) == 0) return false;
+    if ((given.host.facts(up).mode & S_IXOTH) == 0) return false;
   }
   return true;
 }
@@ -242,26 +243,27 @@ struct Home {
 
 // Root's commands may read what the owner of the workspace lets others read, and, where they run as that owner, what is theirs: so
 // both homes count, the caller's and the owner's. No mask of $HOME lies on the second, so its names are held as entries are.
-std::vector<Home> homes_of(const ViewDraft& draft) {
-  const Workplace& place = draft.place;
+std::vector<Home> homes_of(const PathPlan& plan, const Given& given) {
+  const Workplace& place = given.place;
   std::vector<Home> homes = {{place.home, place.runtime_dir, Source::kDefault}};
   const auto add = [&](const std::string& home, const std::string& runtime_dir) {
     if (home.empty() || home == "/" || std::ranges::find(homes, home, &Home::path) != homes.end()) return;
-    const bool shown = draft.bound(home) || open_to_all(draft, home);
+    const bool shown = plan.bound(home) || open_to_all(given, home);
     homes.push_back({home, runtime_dir, shown ? Source::kOtherHome : Source::kDefault});
   };
   if (place.owner) add(place.owner->callers_home, place.runtime_dir);
-  if (draft.host.uid() != 0) return homes;
-  if (const auto theirs = place_of_owner(draft.host, place)) add(theirs->home, theirs->runtime_dir);
+  if (given.host.uid() != 0) return homes;
+  if (const auto theirs = place_of_owner(given.host, place)) add(theirs->home, theirs->runtime_dir);
   return homes;
 }
 
 // The list is made here, whatever entries there are: one that is spelled out among them is hidden once all the same.
-Result<void> hide_default_secrets(ViewDraft& draft) {
-  if (draft.fs.secrets != Secrets::kDefault) return {};
-  for (const Home& home : homes_of(draft)) {
-    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir, draft.policy.profile)) {
-      if (!BELLJAR_TRY(overridden(draft, path))) hide(draft, path, is_under(path, home.path) ? home.source : Source::kDefault);
+Result<void> hide_default_secrets(PathPlan& plan, const Given& given) {
+  if (given.fs.secrets != Secrets::kDefault) return {};
+  for (const Home& home : homes_of(plan, given)) {
+    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir, given.policy.profile)) {
+      if (!BELLJAR_TRY(overridden(given, path)))
+        hide(plan, given, path, is_under(path, home.path) ? home.source : Source::kDefault);
     }
   }
   return {};
@@ -269,26 +271,26 @@ Result<void> hide_default_secrets(ViewDraft& draft) {
 
 // Those of the account's home are held as entries are: no mask of $HOME lies there. Belljar's own directory is covered only: a
 // mask of the folder above it would cut off the sockets in there (unix(7) finds none through an overlay).
-Result<void> hide_secret_entry(ViewDraft& draft, const FsEntry& entry) {
+Result<void> hide_secret_entry(PathPlan& plan, const Given& given, const FsEntry& entry) {
   const bool account = entry.origin.layer == "default secrets";
-  if (account && BELLJAR_TRY(overridden(draft, entry.path))) return {};
-  hide(draft, entry.path, account ? Source::kOtherHome : Source::kDefault);
+  if (account && BELLJAR_TRY(overridden(given, entry.path))) return {};
+  hide(plan, given, entry.path, account ? Source::kOtherHome : Source::kDefault);
   return {};
 }
 
-Result<void> check_may_be_hidden(const ViewDraft& draft, const FsEntry& entry) {
+Result<void> check_may_be_hidden(const Given& given, const FsEntry& entry) {
   const auto refused = [&](std::string reason, std::string next) {
     return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
         .reason(format("{} (entry from {})", reason, to_string(entry.origin)))
         .next(std::move(next));
   };
-  if (is_under(draft.place.workspace, entry.path))
-    return refused(format("the workspace {} lies inside it", quoted(draft.place.workspace)),
+  if (is_under(given.place.workspace, entry.path))
+    return refused(format("the workspace {} lies inside it", quoted(given.place.workspace)),
                    "choose another workspace or drop the entry");
-  if (const Volume* volume = draft.elsewhere_at(entry.path))
+  if (const Volume* volume = given.elsewhere_at(entry.path))
     return refused(format("the volume {} is shown there", quoted(volume->source)),
                    "mount a part of the volume that may be seen, or drop the entry");
-  for (const FsEntry& other : draft.fs.entries) {
+  for (const FsEntry& other : given.fs.entries) {
     const bool readable = !other.glob && other.access == Access::kRead && other.path != "/";
     if (readable && other.path != entry.path && is_under(other.path, entry.path))
       return inside_hidden(other, entry.path, HiddenBy::kEntry);
@@ -296,28 +298,28 @@ Result<void> check_may_be_hidden(const ViewDraft& draft, const FsEntry& entry) {
   return check_kernels(entry);
 }
 
-void hide_siblings(ViewDraft& draft) {
-  if (!draft.place.siblings) return;
-  for (const std::string& path : draft.place.siblings->hidden) {
-    if (draft.kind_of(path) == PathKind::kDirectory) hide_at(draft, {path, path, PathKind::kDirectory, Source::kSibling});
+void hide_siblings(PathPlan& plan, const Given& given) {
+  if (!given.place.siblings) return;
+  for (const std::string& path : given.place.siblings->hidden) {
+    if (given.kind_of(path) == PathKind::kDirectory) hide_at(plan, given, {path, path, PathKind::kDirectory, Source::kSibling});
   }
 }
 
 }  // namespace
 
-Result<void> plan_hidden(ViewDraft& draft) {
-  BELLJAR_CHECK(hide_default_secrets(draft));
-  for (const FsEntry& entry : draft.fs.entries) {
+Result<PathPlan> plan_hidden(PathPlan plan, const Given& given) {
+  BELLJAR_CHECK(hide_default_secrets(plan, given));
+  for (const FsEntry& entry : given.fs.entries) {
     if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
     if (entry.kind == RuleKind::kDefaultSecret) {
-      BELLJAR_CHECK(hide_secret_entry(draft, entry));
+      BELLJAR_CHECK(hide_secret_entry(plan, given, entry));
       continue;
     }
-    BELLJAR_CHECK(check_may_be_hidden(draft, entry));
-    hide(draft, entry.path, Source::kEntry);
+    BELLJAR_CHECK(check_may_be_hidden(given, entry));
+    hide(plan, given, entry.path, Source::kEntry);
   }
-  hide_siblings(draft);
-  return {};
+  hide_siblings(plan, given);
+  return plan;
 }
 
 }  // namespace belljar::backend

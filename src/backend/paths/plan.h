@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
@@ -23,6 +24,7 @@ struct Gap {
   Access access = Access::kRead;  // of a pattern
 };
 
+// Who may do what where, as one start decides it. A value: each step (steps.h) takes one and returns the next.
 struct PathPlan {
   View view;
   std::vector<std::string> writable;  // canonical roots, shallow first
@@ -34,6 +36,20 @@ struct PathPlan {
   std::size_t hidden = 0;             // names hidden, existing or not
   std::size_t protected_dirs = 0;
   std::vector<Gap> gaps;
+  std::vector<std::string> beside_volumes;  // hidden names to which no volume may lead (check_volumes)
+
+  bool may_write(std::string_view path) const;
+  bool is_private(std::string_view path) const;
+  bool is_private_dir(std::string_view path) const;
+  // Mounts are attached shallow first: the deepest bind is what is shown.
+  const Bind* shown_by(std::string_view path) const;
+  // Shown from the host although a private directory lies above: a workspace below /tmp.
+  bool bound(std::string_view path) const { return shown_by(path) != nullptr; }
+  // The host's own name of what is shown at `path`.
+  std::string behind(const std::string& path) const;
+
+  void add_gap(std::string clause, const std::string& what) { add_gap(std::move(clause), what, what); }
+  void add_gap(std::string clause, std::string what, std::string where);
 };
 
 // The clause `protect.removal`: of whom the `.git` of a writable root is kept from. A transaction can be taken back.
@@ -46,6 +62,7 @@ inline bool keeps_git(const Policy& policy, const PathPlan& paths) {
 // The same place with every link resolved; what does not exist stays as it is.
 Workplace canonical_place(const Host& host, Workplace place);
 
+// Errors: the policy's, or this machine's: kInvalidArgument, kPermissionDenied or kNotFound.
 Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
 
 }  // namespace belljar::backend

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/paths/draft.h"
+#include "backend/paths/given.h"
 #include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "belljar/policy.h"
@@ -27,62 +28,63 @@ std::string pointer_in(std::string_view text, std::string_view key) {
 }
 
 // The name here of the host's `real`, which what is shown at `path` leads to.
-std::string shown_as(const ViewDraft& draft, const std::string& real, std::string_view path) {
-  const Bind* bind = draft.shown_by(path);
+std::string shown_as(const PathPlan& plan, const std::string& real, std::string_view path) {
+  const Bind* bind = plan.shown_by(path);
   return bind != nullptr && is_under(real, bind->source) ? bind->target + real.substr(bind->source.size()) : real;
 }
 
 // A repository may name a common one (worktrees), which is protected where it lies.
-void protect_common(ViewDraft& draft, const std::string& gitdir) {
-  const auto text = draft.host.read_small(gitdir + "/commondir");
+void protect_common(PathPlan& plan, const Given& given, const std::string& gitdir) {
+  const auto text = given.host.read_small(gitdir + "/commondir");
   if (!text) return;
   std::string target = pointer_in(*text, "");
   if (target.empty()) return;
   if (target.front() != '/') target = gitdir + "/" + target;
-  const auto real = draft.host.canonical(target);
-  if (real && draft.writable(*real)) draft.add_readonly(*real);
+  const auto real = given.host.canonical(target);
+  if (real && plan.may_write(*real)) make_readonly(plan, given, *real);
 }
 
 // A `.git` file names its repository.
-void protect_pointed(ViewDraft& draft, const std::string& file) {
-  const auto text = draft.host.read_small(file);
+void protect_pointed(PathPlan& plan, const Given& given, const std::string& file) {
+  const auto text = given.host.read_small(file);
   if (!text) return;
   std::string target = pointer_in(*text, "gitdir: ");
   if (target.empty()) return;
   if (target.front() != '/') target = parent_of(file) + "/" + target;
-  const auto real = draft.host.canonical(target);
+  const auto real = given.host.canonical(target);
   if (!real) return;
-  if (draft.writable(*real)) draft.add_readonly(*real);
-  protect_common(draft, *real);
+  if (plan.may_write(*real)) make_readonly(plan, given, *real);
+  protect_common(plan, given, *real);
 }
 
 // `there`: the host's name of it.
-void protect_existing(ViewDraft& draft, const std::string& path, const std::string& there, PathKind kind, bool git) {
+void protect_existing(PathPlan& plan, const Given& given, const std::string& path, const std::string& there, PathKind kind,
+                      bool git) {
   // A link, itself or on the way (`.github` -> docs): what it leads to is kept where that is writable.
-  if (const auto real = draft.host.canonical(there); real != there) {
-    draft.add_gap("protect.links", path);
-    const std::string inside = real ? shown_as(draft, *real, path) : "";
-    if (!inside.empty() && draft.writable(inside)) draft.add_readonly(inside);
+  if (const auto real = given.host.canonical(there); real != there) {
+    plan.add_gap("protect.links", path);
+    const std::string inside = real ? shown_as(plan, *real, path) : "";
+    if (!inside.empty() && plan.may_write(inside)) make_readonly(plan, given, inside);
     return;
   }
-  draft.add_readonly(path);
-  ++draft.paths.protected_dirs;
-  if (kind != PathKind::kDirectory) draft.add_gap("protect.files", path);
+  make_readonly(plan, given, path);
+  ++plan.protected_dirs;
+  if (kind != PathKind::kDirectory) plan.add_gap("protect.files", path);
   if (!git) return;
-  if (kind == PathKind::kFile) protect_pointed(draft, there);
-  else protect_common(draft, there);
+  if (kind == PathKind::kFile) protect_pointed(plan, given, there);
+  else protect_common(plan, given, there);
 }
 
-void protect_name(ViewDraft& draft, const std::string& root, std::string_view name, bool& absent) {
+void protect_name(PathPlan& plan, const Given& given, const std::string& root, std::string_view name, bool& absent) {
   const std::string path = root + "/" + std::string(name);
-  const std::string there = draft.behind(path);
-  const PathKind kind = draft.kind_of(there);
+  const std::string there = plan.behind(path);
+  const PathKind kind = given.kind_of(there);
   if (kind == PathKind::kAbsent) absent = true;
-  else protect_existing(draft, path, there, kind, name == ".git");
+  else protect_existing(plan, given, path, there, kind, name == ".git");
 }
 
 // What is there of the names with a `*`; more may come, as with any protected name. Each folder is listed once.
-void protect_patterns(ViewDraft& draft, const std::string& root) {
+void protect_patterns(PathPlan& plan, const Given& given, const std::string& root) {
   std::map<std::string, std::vector<std::string_view>> patterns;  // of the last component, by the folder below the root
   for (const policy::ProtectedName& one : policy::protected_names()) {
     const std::size_t below = one.name.rfind('/') + 1;
@@ -90,44 +92,46 @@ void protect_patterns(ViewDraft& draft, const std::string& root) {
       patterns[std::string(one.name.substr(0, below))].push_back(one.name.substr(below));
   }
   for (const auto& [prefix, list] : patterns) {
-    const std::string folder = draft.behind(prefix.empty() ? root : root + "/" + prefix.substr(0, prefix.size() - 1));
-    if (draft.kind_of(folder) != PathKind::kDirectory) continue;
-    for (const std::string& name : draft.host.names_in(folder)) {
+    const std::string folder = plan.behind(prefix.empty() ? root : root + "/" + prefix.substr(0, prefix.size() - 1));
+    if (given.kind_of(folder) != PathKind::kDirectory) continue;
+    for (const std::string& name : given.host.names_in(folder)) {
       const auto covers = [&](std::string_view pattern) { return policy::folds_to_pattern(name, pattern); };
       bool absent = false;
-      if (std::ranges::any_of(list, covers)) protect_name(draft, root, prefix + name, absent);
+      if (std::ranges::any_of(list, covers)) protect_name(plan, given, root, prefix + name, absent);
     }
   }
 }
 
 }  // namespace
 
-void plan_protected(ViewDraft& draft) {
-  if (draft.fs.protect == Protect::kNone) return;
-  const std::vector<std::string> roots = draft.paths.writable;
+Result<PathPlan> plan_protected(PathPlan plan, const Given& given) {
+  if (given.fs.protect == Protect::kNone) return plan;
+  const std::vector<std::string> roots = plan.writable;
   bool absent = false;
   for (const std::string& root : roots) {
-    if (draft.kind_of(root) != PathKind::kDirectory) continue;
-    if (draft.fs.protect == Protect::kAll || !draft.place.listener || draft.policy.allow_nested_userns)
-      protect_name(draft, root, ".git", absent);
+    if (given.kind_of(root) != PathKind::kDirectory) continue;
+    if (given.fs.protect == Protect::kAll || !given.place.listener || given.policy.allow_nested_userns)
+      protect_name(plan, given, root, ".git", absent);
     for (const policy::ProtectedName& one : policy::protected_names()) {
-      if (one.name.find('*') == std::string_view::npos) protect_name(draft, root, one.name, absent);
+      if (one.name.find('*') == std::string_view::npos) protect_name(plan, given, root, one.name, absent);
     }
-    protect_patterns(draft, root);
+    protect_patterns(plan, given, root);
   }
-  if (absent) draft.add_gap("protect.absent", "names that do not exist yet at a writable root");
+  if (absent) plan.add_gap("protect.absent", "names that do not exist yet at a writable root");
+  return plan;
 }
 
-void plan_pins(ViewDraft& draft) {
-  for (const std::string& path : draft.paths.readonly) {
+Result<PathPlan> plan_pins(PathPlan plan, const Given&) {
+  for (const std::string& path : plan.readonly) {
     for (std::string up = parent_of(path); up != "/"; up = parent_of(up)) {
-      const Bind* bind = draft.shown_by(up);
+      const Bind* bind = plan.shown_by(up);
       if (bind == nullptr || bind->readonly) break;
       if (bind->target == up) continue;  // a mount point as it is; a writable directory may lie above it
-      draft.paths.pinned.push_back(up);
-      draft.view().binds.push_back({.source = draft.behind(up), .target = up, .readonly = false});
+      plan.pinned.push_back(up);
+      plan.view.binds.push_back({.source = plan.behind(up), .target = up, .readonly = false});
     }
   }
+  return plan;
 }
 
 }  // namespace belljar::backend

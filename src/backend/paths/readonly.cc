@@ -3,8 +3,9 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/paths/draft.h"
+#include "backend/paths/given.h"
 #include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -16,16 +17,16 @@ namespace belljar::backend {
 namespace {
 
 // An entry of the workspace's file shows nothing: not through a link that the command made, not from below a private directory.
-Result<void> check_opens_nothing(const ViewDraft& draft, const FsEntry& entry, const std::string& real) {
+Result<void> check_opens_nothing(const PathPlan& plan, const Given& given, const FsEntry& entry, const std::string& real) {
   if (entry.kind != RuleKind::kNarrowing) return {};
   Filesystem others;
-  std::ranges::copy_if(draft.fs.entries, std::back_inserter(others.entries),
+  std::ranges::copy_if(given.fs.entries, std::back_inserter(others.entries),
                        [](const FsEntry& other) { return other.kind != RuleKind::kNarrowing; });
   const FsEntry* rule = find_rule(others, real);
-  if (is_under(real, draft.place.workspace) && (rule == nullptr || !is_under(rule->path, draft.place.workspace))) return {};
+  if (is_under(real, given.place.workspace) && (rule == nullptr || !is_under(rule->path, given.place.workspace))) return {};
   const bool open = rule == nullptr || rule->access != Access::kNone;
-  const bool through = draft.is_private(real) && !draft.in_shown_home(real) &&
-                       (rule == nullptr || !draft.is_private(rule->path) || draft.is_private_dir(rule->path));
+  const bool through = plan.is_private(real) && !given.in_shown_home(real) &&
+                       (rule == nullptr || !plan.is_private(rule->path) || plan.is_private_dir(rule->path));
   if (open && !through) return {};
   return Error(Code::kPermissionDenied,
                format("{}: a project file may not make {} readable", to_string(entry.origin), quoted(real)))
@@ -34,19 +35,18 @@ Result<void> check_opens_nothing(const ViewDraft& draft, const FsEntry& entry, c
 }
 
 // A mount holds what stands there, and not what the host puts in its place.
-void keep_readonly(ViewDraft& draft, const FsEntry& entry, const std::string& path) {
-  draft.add_readonly(path);
-  if (std::ranges::find(draft.paths.writable, path) == draft.paths.writable.end())
-    draft.add_gap("filesystem.readonly_again", entry.path, path);
+void keep_readonly(PathPlan& plan, const Given& given, const FsEntry& entry, const std::string& path) {
+  make_readonly(plan, given, path);
+  if (std::ranges::find(plan.writable, path) == plan.writable.end()) plan.add_gap("filesystem.readonly_again", entry.path, path);
 }
 
 // Below a volume a name means what its source has there.
-Result<void> keep_in_volume(ViewDraft& draft, const FsEntry& entry) {
-  if (const Bind* bind = draft.shown_by(entry.path); bind == nullptr || bind->readonly) return {};
-  const std::string there = draft.behind(entry.path);
-  const auto real = draft.host.canonical(there);
+Result<void> keep_in_volume(PathPlan& plan, const Given& given, const FsEntry& entry) {
+  if (const Bind* bind = plan.shown_by(entry.path); bind == nullptr || bind->readonly) return {};
+  const std::string there = plan.behind(entry.path);
+  const auto real = given.host.canonical(there);
   if (!real) {
-    draft.add_gap("filesystem.absent_readonly", entry.path, entry.path);
+    plan.add_gap("filesystem.absent_readonly", entry.path, entry.path);
     return {};
   }
   if (*real != there)
@@ -54,104 +54,104 @@ Result<void> keep_in_volume(ViewDraft& draft, const FsEntry& entry) {
         .reason(format("there is a symbolic link in the volume, and it leads to {} (entry from {})", quoted(*real),
                        to_string(entry.origin)))
         .next("name what the link leads to, or make the volume read-only");
-  keep_readonly(draft, entry, entry.path);
+  keep_readonly(plan, given, entry, entry.path);
   return {};
 }
 
 // Unless its own rule hides it.
-void show_hosts_root(ViewDraft& draft) {
-  const FsEntry* const root = find_rule(draft.fs, "/");
+void show_hosts_root(PathPlan& plan, const Given& given) {
+  const FsEntry* const root = find_rule(given.fs, "/");
   if (root != nullptr && root->access == Access::kNone) return;
-  for (const std::string& name : draft.host.names_in("/")) {
+  for (const std::string& name : given.host.names_in("/")) {
     if (name == "." || name == "..") continue;
     const std::string path = "/" + name;
     if (mounted_under(path) && path != "/sys") continue;
-    if (const auto text = draft.host.link_text(path)) {
-      draft.view().root_links.emplace_back(path, *text);
-    } else if (!draft.is_private_dir(path) && !draft.bound(path)) {
-      draft.paths.readable.push_back(path);
-      draft.show(path, Access::kRead);
+    if (const auto text = given.host.link_text(path)) {
+      plan.view.root_links.emplace_back(path, *text);
+    } else if (!plan.is_private_dir(path) && !plan.bound(path)) {
+      plan.readable.push_back(path);
+      show(plan, given, path, Access::kRead);
     }
   }
 }
 
-void show_through_private(ViewDraft& draft, const std::string& path) {
-  if (!draft.is_private(path) || draft.is_private_dir(path) || draft.bound(path)) return;
-  draft.show(path, Access::kRead);
+void show_through_private(PathPlan& plan, const Given& given, const std::string& path) {
+  if (!plan.is_private(path) || plan.is_private_dir(path) || plan.bound(path)) return;
+  show(plan, given, path, Access::kRead);
 }
 
 // The host's own links at the top that lead into what is shown: programs are asked for as /bin/sh, and name /lib64 for their
 // loader.
-void link_system_directories(ViewDraft& draft) {
+void link_system_directories(PathPlan& plan, const Given& given) {
   for (const char* name : {"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"}) {
     const std::string path = name;
-    const auto& links = draft.view().root_links;
-    const auto real = draft.kind_of(path) == PathKind::kSymlink ? draft.host.canonical(path) : std::nullopt;
+    const auto& links = plan.view.root_links;
+    const auto real = given.kind_of(path) == PathKind::kSymlink ? given.host.canonical(path) : std::nullopt;
     const auto leads_into = [&](const std::string& shown) { return is_under(*real, shown); };
     const auto linked = [&](const auto& link) { return link.first == path; };
     const auto closed = [&](const FsEntry& entry) { return !entry.glob && entry.path == path && entry.access == Access::kNone; };
-    if (real && std::ranges::any_of(draft.paths.readable, leads_into) && std::ranges::none_of(links, linked) &&
-        std::ranges::none_of(draft.fs.entries, closed))
-      draft.view().root_links.emplace_back(path, *real);
+    if (real && std::ranges::any_of(plan.readable, leads_into) && std::ranges::none_of(links, linked) &&
+        std::ranges::none_of(given.fs.entries, closed))
+      plan.view.root_links.emplace_back(path, *real);
   }
 }
 
 }  // namespace
 
-Result<void> plan_readable(ViewDraft& draft) {
-  if (draft.view().whole_root) return {};
-  if (needs_own_root(draft)) show_hosts_root(draft);
-  const auto show = [&](const std::string& path, const FsEntry* entry) -> Result<void> {
-    const auto real = draft.host.canonical(path);
+Result<PathPlan> plan_readable(PathPlan plan, const Given& given) {
+  if (plan.view.whole_root) return plan;
+  if (needs_own_root(plan, given)) show_hosts_root(plan, given);
+  const auto name_one = [&](const std::string& path, const FsEntry* entry) -> Result<void> {
+    const auto real = given.host.canonical(path);
     if (!real) return {};
-    if (entry != nullptr) BELLJAR_CHECK(check_opens_nothing(draft, *entry, *real));
-    if (*real != path && draft.kind_of(path) == PathKind::kSymlink) draft.view().root_links.emplace_back(path, *real);
-    const bool shown = std::any_of(draft.paths.readable.begin(), draft.paths.readable.end(),
-                                   [&](const std::string& other) { return is_under(*real, other); });
-    if (shown || draft.writable(*real)) return {};
-    draft.paths.readable.push_back(*real);
-    draft.show(*real, Access::kRead);
+    if (entry != nullptr) BELLJAR_CHECK(check_opens_nothing(plan, given, *entry, *real));
+    if (*real != path && given.kind_of(path) == PathKind::kSymlink) plan.view.root_links.emplace_back(path, *real);
+    const bool shown =
+        std::any_of(plan.readable.begin(), plan.readable.end(), [&](const std::string& other) { return is_under(*real, other); });
+    if (shown || plan.may_write(*real)) return {};
+    plan.readable.push_back(*real);
+    show(plan, given, *real, Access::kRead);
     return {};
   };
-  for (const FsEntry& entry : draft.fs.entries) {
-    if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(show(entry.path, &entry));
+  for (const FsEntry& entry : given.fs.entries) {
+    if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(name_one(entry.path, &entry));
   }
-  if (!draft.writable(draft.place.workspace)) BELLJAR_CHECK(show(draft.place.workspace, nullptr));
-  link_system_directories(draft);
-  return {};
+  if (!plan.may_write(given.place.workspace)) BELLJAR_CHECK(name_one(given.place.workspace, nullptr));
+  link_system_directories(plan, given);
+  return plan;
 }
 
-Result<void> plan_readonly(ViewDraft& draft) {
-  for (const FsEntry& entry : draft.fs.entries) {
+Result<PathPlan> plan_readonly(PathPlan plan, const Given& given) {
+  for (const FsEntry& entry : given.fs.entries) {
     if (entry.glob) {
-      draft.paths.gaps.push_back({.clause = "filesystem.globs",
-                                  .what = format("{} ({})", entry.path, to_string(entry.access)),
-                                  .where = {},
-                                  .access = entry.access});
+      plan.gaps.push_back({.clause = "filesystem.globs",
+                           .what = format("{} ({})", entry.path, to_string(entry.access)),
+                           .where = {},
+                           .access = entry.access});
       continue;
     }
     if (entry.access != Access::kRead) continue;
-    if (draft.elsewhere_at(entry.path) != nullptr) {
-      BELLJAR_CHECK(keep_in_volume(draft, entry));
+    if (given.elsewhere_at(entry.path) != nullptr) {
+      BELLJAR_CHECK(keep_in_volume(plan, given, entry));
       continue;
     }
-    const auto real = draft.host.canonical(entry.path);
+    const auto real = given.host.canonical(entry.path);
     if (!real) {
-      const std::string where = where_made(draft.host, entry.path);
-      if (draft.writable(entry.path)) draft.add_gap("filesystem.absent_readonly", entry.path, entry.path);
-      if (where != entry.path && draft.writable(where)) draft.add_gap("filesystem.absent_readonly", entry.path, where);
+      const std::string where = where_made(given.host, entry.path);
+      if (plan.may_write(entry.path)) plan.add_gap("filesystem.absent_readonly", entry.path, entry.path);
+      if (where != entry.path && plan.may_write(where)) plan.add_gap("filesystem.absent_readonly", entry.path, where);
       continue;
     }
-    BELLJAR_CHECK(check_opens_nothing(draft, entry, *real));
-    const Bind* bind = draft.shown_by(*real);
-    if (draft.writable(*real) || (bind != nullptr && !bind->readonly)) keep_readonly(draft, entry, *real);
-    else show_through_private(draft, *real);  // --read /tmp/x
+    BELLJAR_CHECK(check_opens_nothing(plan, given, entry, *real));
+    const Bind* bind = plan.shown_by(*real);
+    if (plan.may_write(*real) || (bind != nullptr && !bind->readonly)) keep_readonly(plan, given, entry, *real);
+    else show_through_private(plan, given, *real);  // --read /tmp/x
   }
   // A workspace below /tmp that nobody made writable.
-  if (const FsEntry* rule = find_rule(draft.fs, draft.place.workspace); rule == nullptr || rule->access != Access::kNone) {
-    if (!draft.writable(draft.place.workspace)) show_through_private(draft, draft.place.workspace);
+  if (const FsEntry* rule = find_rule(given.fs, given.place.workspace); rule == nullptr || rule->access != Access::kNone) {
+    if (!plan.may_write(given.place.workspace)) show_through_private(plan, given, given.place.workspace);
   }
-  return {};
+  return plan;
 }
 
 }  // namespace belljar::backend

@@ -1,57 +1,52 @@
-// The steps of plan_paths(), in the order in which it takes them (plan.cc): each reads the draft and adds to it what it is about,
-// binds, masks and covers, and gaps to the report. The order matters, since each asks what is shown, writable or private so far.
-// An error is the policy's, or this machine's: kInvalidArgument, kPermissionDenied or kNotFound.
+// The steps of plan_paths(), in the order in which it takes them (kSteps in plan.cc): functions from plan to plan, each with what
+// it is about: binds, masks, covers, and gaps for the report. An error is the policy's, or this machine's.
 #pragma once
 
-#include "backend/paths/draft.h"
+#include "backend/paths/given.h"
+#include "backend/paths/plan.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {
 
-// --- what can be written: writable.cc
+// The host's tree, or one of the sandbox's own in which only what is named can be seen: the policy asks for it, or a volume is
+// shown at a place in "/" that the host does not have. volumes.cc
+Result<PathPlan> choose_root(PathPlan plan, const Given& given);
+bool needs_own_root(const PathPlan& plan, const Given& given);
 
-void plan_private(ViewDraft& draft);
-Result<void> plan_writable(ViewDraft& draft);
-
-// --- what can be seen: readonly.cc, volumes.cc
-
-// A volume is shown at a place in "/" that the host does not have: the root is one of the sandbox's own then, with all that the
-// host's has.
-bool needs_own_root(const ViewDraft& draft);
-// Restricted root: only what is named can be seen.
-Result<void> plan_readable(ViewDraft& draft);
-Result<void> plan_volumes(ViewDraft& draft);
-Result<void> plan_readonly(ViewDraft& draft);
-
-// --- what stays read-only inside writable places: protected.cc
+// private.cc
+Result<PathPlan> plan_private(PathPlan plan, const Given& given);
+// writable.cc
+Result<PathPlan> plan_writable(PathPlan plan, const Given& given);
+// Of a root of the sandbox's own. readonly.cc
+Result<PathPlan> plan_readable(PathPlan plan, const Given& given);
+// volumes.cc
+Result<PathPlan> plan_volumes(PathPlan plan, const Given& given);
+// readonly.cc
+Result<PathPlan> plan_readonly(PathPlan plan, const Given& given);
+// filesystem.scratch. Without a layer such a directory is read-only, where it is or is made in a writable place too. caches.cc
+Result<PathPlan> plan_scratch(PathPlan plan, const Given& given);
 
 // Existing control names at each writable root, as whole directories. Git's are the broker's where there is one, since git itself
 // has to write there; with protect = "all", or without a broker, `.git` is read-only as a whole. What is absent or deeper is the
-// broker's alone.
-void plan_protected(ViewDraft& draft);
+// broker's alone. protected.cc; the names: policy/protected.cc
+Result<PathPlan> plan_protected(PathPlan plan, const Given& given);
 // The ancestors of a read-only path become mount points of their own: rename answers EBUSY (PP-05). A pin is writable and lies
 // over what is shown there, so pins are planned when all that is read-only is known, and the first ancestor that is read-only
-// ends them.
-void plan_pins(ViewDraft& draft);
+// ends them. protected.cc
+Result<PathPlan> plan_pins(PathPlan plan, const Given& given);
 
-// --- what nobody may see: hidden.cc, volumes.cc
+// hidden.cc; the default list: policy/defaults.cc
+Result<PathPlan> plan_hidden(PathPlan plan, const Given& given);
+// Rules name paths as the host does: what a volume shows under another name they would not hold. volumes.cc
+Result<PathPlan> check_volumes(PathPlan plan, const Given& given);
 
-Result<void> plan_hidden(ViewDraft& draft);
-// Rules name paths as the host does: what a volume shows under another name they would not hold.
-Result<void> check_volumes(const ViewDraft& draft);
-
-// --- what is written to and dropped at the end: caches.cc
-
-// filesystem.scratch. Without a layer such a directory is read-only, where it is or is made in a writable place too.
-void plan_scratch(ViewDraft& draft);
-
-// --- what lies over all of that: caches.cc, devices.cc, layers.cc
-
-void plan_caches(ViewDraft& draft);
-// A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that.
-void show_home(ViewDraft& draft);
-Result<void> plan_devices(ViewDraft& draft);
-// The workspace of a transaction.
-Result<void> plan_layers(ViewDraft& draft);
+// caches.cc
+Result<PathPlan> plan_caches(PathPlan plan, const Given& given);
+// A home below a private directory (/tmp/home) would vanish: it is shown, read-only. With a mask its overlay does that. private.cc
+Result<PathPlan> show_home(PathPlan plan, const Given& given);
+// devices.cc
+Result<PathPlan> plan_devices(PathPlan plan, const Given& given);
+// The workspace of a transaction. layers.cc
+Result<PathPlan> plan_layers(PathPlan plan, const Given& given);
 
 }  // namespace belljar::backend

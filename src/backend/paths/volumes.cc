@@ -4,8 +4,9 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/paths/draft.h"
+#include "backend/paths/given.h"
 #include "backend/paths/host.h"
+#include "backend/paths/plan.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -35,46 +36,46 @@ Error leads_around(const Volume& volume, std::string_view kept, const std::strin
 }
 
 // The nearest directory above that the host has.
-std::string nearest_above(const ViewDraft& draft, const std::string& path) {
+std::string nearest_above(const Given& given, const std::string& path) {
   std::string up = parent_of(path);
-  while (up != "/" && draft.kind_of(up) == PathKind::kAbsent) up = parent_of(up);
+  while (up != "/" && given.kind_of(up) == PathKind::kAbsent) up = parent_of(up);
   return up;
 }
 
-bool is_missing(const ViewDraft& draft, const Volume& volume) {
-  return draft.kind_of(volume.target) == PathKind::kAbsent && !is_under(volume.target, draft.place.workspace) &&
-         !draft.is_private(volume.target);
+bool is_missing(const PathPlan& plan, const Given& given, const Volume& volume) {
+  return given.kind_of(volume.target) == PathKind::kAbsent && !is_under(volume.target, given.place.workspace) &&
+         !plan.is_private(volume.target);
 }
 
 // In a mask of a directory that is read-only: a name that is there inside alone.
-void make_name(ViewDraft& draft, const Volume& volume) {
-  const std::string& home = draft.place.home;
-  std::string folder = nearest_above(draft, volume.target);
-  if (!draft.view().whole_root || folder == "/" || !draft.place.overlays || draft.writable(folder) || mounted_under(folder) ||
-      draft.kind_of(folder) != PathKind::kDirectory || draft.host.canonical(folder) != folder)
+void make_name(PathPlan& plan, const Given& given, const Volume& volume) {
+  const std::string& home = given.place.home;
+  std::string folder = nearest_above(given, volume.target);
+  if (!plan.view.whole_root || folder == "/" || !given.place.overlays || plan.may_write(folder) || mounted_under(folder) ||
+      given.kind_of(folder) != PathKind::kDirectory || given.host.canonical(folder) != folder)
     return;
   if (!home.empty() && home != "/" && is_under(folder, home)) folder = home;
-  draft.view().masks[folder].ghosts.push_back(volume.target.substr(folder.size() + 1));
+  plan.view.masks[folder].ghosts.push_back(volume.target.substr(folder.size() + 1));
 }
 
-Result<void> check_target(const ViewDraft& draft, const Volume& volume, const std::string& source) {
+Result<void> check_target(const PathPlan& plan, const Given& given, const Volume& volume, const std::string& source) {
   const std::string& target = volume.target;
   const auto refuse = [&](std::string_view why, std::string_view next = "name another target") {
     return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(target)))
         .reason(format("{} ({})", why, to_string(volume.origin)))
         .next(std::string(next));
   };
-  if (draft.is_private_dir(target))
+  if (plan.is_private_dir(target))
     return refuse("the sandbox's own is there",
                   format("name a place below it, such as {}/data, or write `filesystem.temp_dir = \"{}\"` in place of the volume: "
                          "it is writable and $TMPDIR then",
                          escaped(target), escaped(volume.source)));
   if (target == "/") return refuse("the sandbox's own is there");
   if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
-  if (target != draft.place.workspace && is_under(draft.place.workspace, target)) return refuse("the workspace lies below it");
-  const PathKind there = draft.kind_of(target), kind = draft.kind_of(source);
+  if (target != given.place.workspace && is_under(given.place.workspace, target)) return refuse("the workspace lies below it");
+  const PathKind there = given.kind_of(target), kind = given.kind_of(source);
   if (there != PathKind::kAbsent && there != PathKind::kSymlink &&
-      (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !draft.out_of_sight(target))
+      (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !out_of_sight(plan, given, target))
     return refuse(kind == PathKind::kDirectory ? "what is there is no directory, and the volume is one"
                                                : "there is a directory, and the volume is none");
   return {};
@@ -82,45 +83,50 @@ Result<void> check_target(const ViewDraft& draft, const Volume& volume, const st
 
 }  // namespace
 
-bool needs_own_root(const ViewDraft& draft) {
-  return draft.policy.mode != Mode::kDangerFullAccess && draft.policy.mode != Mode::kExternalSandbox &&
-         std::ranges::any_of(draft.fs.volumes, [&](const Volume& volume) {
-           return is_missing(draft, volume) && nearest_above(draft, volume.target) == "/";
+bool needs_own_root(const PathPlan& plan, const Given& given) {
+  return given.policy.mode != Mode::kDangerFullAccess && given.policy.mode != Mode::kExternalSandbox &&
+         std::ranges::any_of(given.fs.volumes, [&](const Volume& volume) {
+           return is_missing(plan, given, volume) && nearest_above(given, volume.target) == "/";
          });
 }
 
-Result<void> plan_volumes(ViewDraft& draft) {
-  for (const Volume& volume : draft.fs.volumes) {
-    const auto source = draft.host.canonical(volume.source);
+Result<PathPlan> choose_root(PathPlan plan, const Given& given) {
+  const FsEntry* root = find_rule(given.fs, "/");
+  plan.view.whole_root = (root == nullptr || root->access != Access::kNone) && !needs_own_root(plan, given);
+  return plan;
+}
+
+Result<PathPlan> plan_volumes(PathPlan plan, const Given& given) {
+  for (const Volume& volume : given.fs.volumes) {
+    const auto source = given.host.canonical(volume.source);
     if (!source)
       return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source)))
           .reason(format("it does not exist ({})", to_string(volume.origin)))
           .next("create it first");
-    BELLJAR_CHECK(check_target(draft, volume, *source));
-    if (is_missing(draft, volume) && draft.kind_of(*source) == PathKind::kDirectory) make_name(draft, volume);
-    draft.view().binds.push_back({.source = *source,
-                                  .target = volume.target,
-                                  .readonly = volume.readonly,
-                                  .directory = draft.kind_of(*source) == PathKind::kDirectory});
-    if (!volume.readonly) draft.paths.writable.push_back(volume.target);
-    if (*source != volume.target) draft.elsewhere.emplace_back(*source, &volume);
+    BELLJAR_CHECK(check_target(plan, given, volume, *source));
+    if (is_missing(plan, given, volume) && given.kind_of(*source) == PathKind::kDirectory) make_name(plan, given, volume);
+    plan.view.binds.push_back({.source = *source,
+                               .target = volume.target,
+                               .readonly = volume.readonly,
+                               .directory = given.kind_of(*source) == PathKind::kDirectory});
+    if (!volume.readonly) plan.writable.push_back(volume.target);
   }
-  return {};
+  return plan;
 }
 
-Result<void> check_volumes(const ViewDraft& draft) {
-  for (const auto& [source, volume] : draft.elsewhere) {
-    for (const std::string& path : draft.hidden_paths) {
+Result<PathPlan> check_volumes(PathPlan plan, const Given& given) {
+  for (const auto& [source, volume] : given.elsewhere) {
+    for (const std::string& path : plan.beside_volumes) {
       if (is_under(path, source) || is_under(source, path)) return leads_around(*volume, "hidden", path);
     }
-    for (const FsEntry& entry : draft.fs.entries) {
+    for (const FsEntry& entry : given.fs.entries) {
       if (entry.access == Access::kWrite || entry.path == "/" || (entry.access == Access::kRead && volume->readonly)) continue;
       const bool within =
-          entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(draft.fs, source) == &entry;
+          entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(given.fs, source) == &entry;
       if (within) return leads_around(*volume, entry.access == Access::kNone ? "hidden" : "read-only", entry.path);
     }
   }
-  return {};
+  return plan;
 }
 
 }  // namespace belljar::backend

@@ -1,0 +1,50 @@
+// What a plan of paths is made from, and the small questions and additions that its steps (steps.h) share.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "backend/backend.h"
+#include "backend/paths/host.h"
+#include "backend/paths/plan.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+
+namespace belljar::backend {
+
+// What it refers to outlives it.
+struct Given {
+  Given(const Host& the_host, const Policy& the_policy, const Workplace& the_place);
+
+  const Host& host;
+  const Policy& policy;
+  const Filesystem& fs;
+  const Workplace& place;
+  std::vector<std::pair<std::string, const Volume*>> elsewhere;  // canonical sources of volumes that have another name inside
+
+  PathKind kind_of(const std::string& path) const { return host.facts(path).kind; }
+  bool in_shown_home(const std::string& path) const { return !place.home.empty() && is_under(path, place.home); }
+  // At or below the place of a volume that shows something else of the host there.
+  const Volume* elsewhere_at(std::string_view path) const;
+};
+
+// What an entry says of exactly this place; kWrite where none does.
+Access asked_at(const Given& given, std::string_view path);
+// Below a private directory, and nothing shows the host's there.
+bool out_of_sight(const PathPlan& plan, const Given& given, const std::string& path);
+// /dev, /proc and the like have mounts of ours inside: no overlay there.
+bool mounted_under(const std::string& path);
+
+// Shows the host's `path` where it is, read-only unless `access` is kWrite.
+void show(PathPlan& plan, const Given& given, const std::string& path, Access access);
+// What can be written so far, at `path` and below, can only be seen.
+void make_readonly(PathPlan& plan, const Given& given, const std::string& path);
+
+enum class HiddenBy { kEntry, kDefault };  // somebody's rule, or the built-in list of secrets
+// Of what is shown in a hidden directory nothing can be: it is only read, or the directory holds the home, or a file in the
+// workspace hides it.
+Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by);
+
+}  // namespace belljar::backend
