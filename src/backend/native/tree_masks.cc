@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,14 +72,6 @@ Held how_held(const TreeDraft& draft, const std::string& path) {
   return draft.view.minimal_dev ? Held::kSeen : Held::kDirectory;  // the links lie in a /dev of ours
 }
 
-// What hides a name hides all below it, and is no directory that anything could be made in.
-bool is_below_one_of(const std::set<std::string_view>& hidden, std::string_view name) {
-  for (std::size_t slash = name.find('/'); slash != std::string_view::npos; slash = name.find('/', slash + 1)) {
-    if (hidden.contains(name.substr(0, slash))) return true;
-  }
-  return false;
-}
-
 // Most names are absent: hard links to one whiteout, 2.6 us each where a directory takes 3.3. Where a program complains of what is
 // no plain file before it opens it, the name is one.
 void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, const std::string& dir,
@@ -95,9 +86,7 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
                      .gid = mask.lent ? draft.view.owner_gid : facts.gid});
   }
   std::string absent, links;
-  const std::set<std::string_view> hidden(mask.hidden.begin(), mask.hidden.end());
   for (const std::string& name : mask.hidden) {
-    if (is_below_one_of(hidden, name)) continue;
     make_ghost_parents(draft, folder, dir, name);
     const std::string path = folder + "/" + name;
     const Held held = how_held(draft, path);

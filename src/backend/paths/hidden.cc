@@ -1,9 +1,11 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -99,6 +101,24 @@ void mask(PathPlan& plan, const Given& given, const std::string& folder, const s
   std::vector<std::string>& hidden = plan.view.masks[folder].hidden;
   std::string relative = path.substr(folder.size() + 1);
   if (hidden.empty() || hidden.back() != relative) hidden.push_back(std::move(relative));  // making one twice does no harm
+}
+
+// What hides a name hides all below it, and is no directory that anything could be made in. Returns how many names went. Few names
+// share many folders: those are looked up, so that the usual list, which has no such names, pays for no set of its own.
+std::size_t drop_nested(std::vector<std::string>& names) {
+  std::unordered_set<std::string_view> folders;
+  std::string_view last;
+  for (const std::string& name : names) {
+    const std::string_view folder = std::string_view(name).substr(0, std::min(name.rfind('/'), name.size()));
+    if (folder.size() == name.size() || folder == last) continue;
+    last = folder;
+    for (std::string_view up = folder; folders.insert(up).second && up.find('/') != up.npos;) up = up.substr(0, up.rfind('/'));
+  }
+  std::vector<std::string> around;
+  std::ranges::copy_if(names, std::back_inserter(around), [&](const std::string& name) { return folders.contains(name); });
+  return std::erase_if(names, [&](const std::string& name) {
+    return std::ranges::any_of(around, [&](const std::string& one) { return one != name && is_under(name, one); });
+  });
 }
 
 // A name of the default list: the host's own is out of sight there. What the volume has under it is covered, unless the name is
@@ -303,6 +323,7 @@ void hide_siblings(PathPlan& plan, const Given& given) {
   for (const std::string& path : given.place.siblings->hidden) {
     if (given.kind_of(path) == PathKind::kDirectory) hide_at(plan, given, {path, path, PathKind::kDirectory, Source::kSibling});
   }
+  for (auto& [folder, mask] : plan.view.masks) drop_nested(mask.hidden);  // they are no secrets, and do not count
 }
 
 }  // namespace
@@ -318,6 +339,7 @@ Result<PathPlan> plan_hidden(PathPlan plan, const Given& given) {
     BELLJAR_CHECK(check_may_be_hidden(given, entry));
     hide(plan, given, entry.path, Source::kEntry);
   }
+  for (auto& [folder, mask] : plan.view.masks) plan.hidden -= drop_nested(mask.hidden);
   hide_siblings(plan, given);
   return plan;
 }
