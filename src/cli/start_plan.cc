@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/native.h"
 #include "backend/native/sockets.h"
 #include "backend/paths/host.h"
 #include "backend/paths/live_rules.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -50,6 +50,14 @@ class OnHost final : public broker::Surroundings {
   const backend::Host& host_;
   std::string parent_;
 };
+
+// No mount holds it: a pattern is the broker's, and of a default secret that its own mode closes, or that is not there, the plan
+// says nothing. What a volume shows is none of those.
+bool is_rules_alone(const backend::PathPlan& paths, const policy::PathAnswer& answer) {
+  if (answer.access != Access::kNone) return false;
+  const backend::Bind* shown = paths.shown_by(answer.target);
+  return answer.rule.entry.glob || (answer.rule.target != "/" && (shown == nullptr || shown->source == shown->target));
+}
 
 }  // namespace
 
@@ -103,12 +111,10 @@ void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::s
     answer.note = format("another sandbox of yours works in {} (filesystem.siblings)", belljar::quoted(sibling));
     return;
   }
-  if (answer.access != Access::kWrite) return;
-  const auto covers = [&](const std::string& path) { return policy::is_within(answer.target, path); };
-  const bool mounted = std::ranges::any_of(plan.paths.readonly, [&](const std::string& path) {
-    return covers(path) && std::ranges::none_of(plan.paths.writable,
-                                                [&](const std::string& root) { return covers(root) && root.size() > path.size(); });
-  });
+  const bool by_rule = answer.access == Access::kWrite;
+  if (const auto planned = plan.paths.access_at(answer.target); planned && !is_rules_alone(plan.paths, answer))
+    answer.access = *planned;
+  if (!by_rule && answer.access != Access::kWrite) return;
   const backend::PathKind kind = host.facts(answer.target).kind;
   const bool directory = kind == backend::PathKind::kDirectory;
   // A directory is written to by making names in it.
@@ -118,12 +124,12 @@ void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::s
     const broker::Act act = directory || kind == backend::PathKind::kAbsent ? broker::Act::kCreate : broker::Act::kWrite;
     ruling = plan.rules->rule_for(act, name, false, OnHost(host, name));
   }
-  if (!mounted && ruling.answer != broker::Answer::kRefuse) {
+  if (answer.access == Access::kWrite && ruling.answer != broker::Answer::kRefuse) {
     // Such names are held at the roots of what is writable and of work trees, not wherever one stands.
     if (answer.kept_by_name && ruling.answer == broker::Answer::kAllow) answer.note.clear();
     return;
   }
-  answer.access = Access::kRead;
+  if (answer.access == Access::kWrite) answer.access = Access::kRead;
   if (answer.note.empty() && ruling.answer == broker::Answer::kRefuse)
     answer.note = format("{} keeps it from being written; allowed is {}", ruling.rule, ruling.allowed);
 }

@@ -88,6 +88,82 @@ TEST_F(ExplainPath, SaysWhatTheRunDoesToProtectedNames) {
   EXPECT_EQ(explained({}, "plain/a"), "write\n");
 }
 
+// Each policy with each path: what is explained is what the run then does. What is private, or goes to a layer, has a note instead.
+TEST_F(ExplainPath, SaysWhatTheRunDoesWhateverThePolicy) {
+  const TempDir home(place_of_programs()), outer(place_of_programs()), place;
+  for (const char* file : {".vscode/x", "sub/.codex/a", "plain/a", "plain/deep/a", "plain/a.key", "mnt/v"})
+    workspace_.write(file, "s\n");
+  for (const char* file :
+       {"a", "x.key", "hidden/s", "hidden/sub/s", "w/a", "w/ro/a", "w/ro/rw/a", "w/.vscode/x", "vol/v", "vol/.vscode/x", "at/v"})
+    outer.write(file, "s\n");
+  for (const char* file : {".ssh/id", ".netrc", ".config/app/s", "notes/a"}) home.write(file, "s\n");
+  ASSERT_EQ(run({"git", "init", "-q", workspace_.path()}).exit_code, 0);
+  if (is_root()) {
+    for (const TempDir* tree : std::vector<const TempDir*>{&workspace_, &home, &outer}) tree->give_to(user_uid(), user_gid());
+  }
+  const auto toml = [&](const std::string& name, const std::string& text) {
+    return std::vector<std::string>{"--policy", place.write(name + ".toml", text)};
+  };
+  const auto entry = [](const std::string& path, const std::string& access) {
+    return "[[filesystem.entries]]\npath = \"" + path + "\"\naccess = \"" + access + "\"\n";
+  };
+  const auto volume = [&](const std::string& target, const std::string& readonly) {
+    return "[[filesystem.volumes]]\nsource = \"" + (outer / "vol") + "\"\ntarget = \"" + target + "\"\nreadonly = " + readonly +
+           "\n";
+  };
+  const std::string w = outer / "w", hidden = outer / "hidden";
+  std::string named;
+  for (const char* path : {"/usr", "/bin", "/lib", "/lib64", "/etc"}) named += entry(path, "read");
+  const std::vector<std::vector<std::string>> policies = {
+      {},
+      {"--hide", hidden},
+      {"--hide", hidden, "--write", hidden + "/sub"},
+      {"--hide", hidden + "/s", "--hide", workspace_ / "plain/deep"},
+      {"--hide", hidden, "--hide", hidden + "/sub"},
+      {"--write", w},
+      {"--write", w, "--read", w + "/ro"},
+      {"--write", w, "--read", w + "/ro", "--write", w + "/ro/rw"},
+      {"--write", w, "--hide", w + "/ro/a"},
+      {"--read", workspace_ / "plain", "--write", workspace_ / "plain/deep"},
+      {"--hide", home / "notes", "--write", home / ".config"},
+      {"--read", home / ".ssh"},
+      toml("none", "[filesystem]\nsecrets = \"none\"\nprotect = \"none\"\n"),
+      toml("all", "[filesystem]\nprotect = \"all\"\n"),
+      toml("readonly", "mode = \"read-only\"\n"),
+      toml("pattern", "[[filesystem.entries]]\nglob = \"**/*.key\"\naccess = \"none\"\n"),
+      toml("root", entry("/", "none") + named + entry(w, "write")),
+      toml("volume", volume(outer / "at", "false")),
+      toml("seen", volume(workspace_ / "mnt", "true")),
+  };
+  std::vector<std::string> paths = {workspace_ / "plain/a",      workspace_ / "plain/deep/a", workspace_ / "plain/a.key",
+                                    workspace_ / "real/f",       workspace_ / "link/f",       workspace_ / ".vscode/x",
+                                    workspace_ / "sub/.codex/a", workspace_ / ".git/config",  workspace_ / "mnt/v"};
+  for (const char* name : {"a", "x.key", "hidden/s", "hidden/sub/s", "w/a", "w/ro/a", "w/ro/rw/a", "w/.vscode/x", "at/v"})
+    paths.push_back(outer / name);
+  for (const char* name : {".ssh/id", ".netrc", ".config/app/s", "notes/a"}) paths.push_back(home / name);
+  const RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path(), .env = {{"HOME", home.path()}}};
+  for (const std::vector<std::string>& flags : policies) {
+    std::vector<std::string> words = flags;
+    words.insert(words.begin(), "run");
+    words.insert(words.end(),
+                 {"--", "/bin/sh", "-c",
+                  "for p; do if ! cat \"$p\" >/dev/null 2>&1; then echo \"$p: none\"; elif ( : >>\"$p\" ) 2>/dev/null; then echo "
+                  "\"$p: write\"; else echo \"$p: read\"; fi; done",
+                  "sh"});
+    words.insert(words.end(), paths.begin(), paths.end());
+    const Outcome done = belljar(words, options);
+    std::string explained;
+    for (const std::string& path : paths) {
+      words = {"policy", "explain"};
+      words.insert(words.end(), flags.begin(), flags.end());
+      words.insert(words.end(), {"--path", path});
+      const std::string text = belljar(words, options).out, line = text.substr(0, text.find('\n'));
+      explained += path + line.substr(line.rfind(": ")) + "\n";
+    }
+    EXPECT_EQ(done.out, explained) << testing::PrintToString(flags) << done.err;
+  }
+}
+
 TEST(PolicyCompile, ThePolicyInForceIsWrittenAndWhatIsNotHeldIsSaid) {
   const TempDir place;
   const std::vector<std::string> words{"policy", "compile", "--workspace", place.path(), "--write", "/srv", "--memory", "1GiB"};

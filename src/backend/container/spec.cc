@@ -124,12 +124,8 @@ Result<void> check_places(const Host& host, const Policy& policy, const Containe
   return {};
 }
 
-// A container has its own of these, and those of the host are terminals, kernel logs and whole devices. /dev/shm holds files.
-bool is_kernels(const std::string& path) {
-  return is_under(path, "/proc") || is_under(path, "/sys") || (is_under(path, "/dev") && !is_under(path, "/dev/shm"));
-}
-
-// As planned, links followed: a name elsewhere may lead there.
+// As planned, links followed: a name elsewhere may lead there. A container has its own of what is the kernel's, and the host's are
+// terminals, kernel logs and whole devices.
 Result<void> check_shown(const std::vector<backend::Bind>& binds) {
   for (const backend::Bind& bind : binds) {
     if (!is_kernels(bind.source) && !is_kernels(bind.target) && !is_under(bind.target, "/.belljar")) continue;
@@ -342,20 +338,13 @@ Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_mach
 }
 
 Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors) {
-  // What the container has at `target`: that of the deepest bind, the last of those of one place.
-  const auto shown_at = [&](const std::string& target) {
-    const Bind* nearest = nullptr;
-    for (const Bind& bind : binds) {
-      if (is_under(target, bind.target) && (nearest == nullptr || bind.target.size() >= nearest->target.size())) nearest = &bind;
-    }
-    return nearest == nullptr ? std::string() : nearest->source + target.substr(nearest->target.size());
-  };
   for (const std::string& named : doors) {
     const auto door = host.canonical(named);
     for (const Bind& bind : binds) {
       if (!door || !is_under(*door, bind.source)) continue;
       const std::string target = bind.target + door->substr(bind.source == "/" ? 0 : bind.source.size());
-      if (shown_at(target) != *door) continue;
+      const Bind* const shown = deepest_at(binds, target);
+      if (shown == nullptr || shown->source + target.substr(shown->target.size()) != *door) continue;
       return Error(Code::kPermissionDenied, format("cannot show {} in a container", belljar::quoted(bind.source)))
           .reason(format("{} is there, and whoever opens it commands the container engine", belljar::quoted(*door)))
           .next("share other directories, or hide it: blocked_paths, --hide");

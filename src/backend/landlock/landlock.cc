@@ -56,20 +56,6 @@ std::optional<std::vector<std::string>> list_folder(const std::string& folder) {
   return names;
 }
 
-std::vector<std::string> hidden_paths(const PathPlan& paths) {
-  const View& view = paths.view;
-  std::vector<std::string> hidden = view.hide_dirs;
-  hidden.insert(hidden.end(), paths.ways.begin(), paths.ways.end());
-  hidden.insert(hidden.end(), view.hide_files.begin(), view.hide_files.end());
-  for (const auto& [folder, mask] : view.masks) {
-    for (const std::string& name : mask.hidden) hidden.push_back(folder + "/" + name);
-  }
-  for (const Gap& gap : paths.gaps) {
-    if (gap.clause == "filesystem.hidden_absent") hidden.push_back(gap.where);
-  }
-  return hidden;
-}
-
 // yama's ptrace_scope 2 leaves callers' memory to those with CAP_SYS_PTRACE, 3 to nobody: the broker could read no path.
 bool may_read_callers(const Host& host) {
   const auto scope = host.read_small("/proc/sys/kernel/yama/ptrace_scope");
@@ -81,20 +67,6 @@ bool may_read_callers(const Host& host) {
 bool is_object(const Host& host, const std::string& path) {
   const PathKind kind = host.facts(path).kind;
   return kind == PathKind::kDirectory || kind == PathKind::kFile || kind == PathKind::kOther;
-}
-
-// There are no layers to write to: read-only, but for what persists.
-void close_scratch(Filesystem& filesystem) {
-  for (const std::string& path : filesystem.scratch) {
-    // What a file of the workspace says lets nothing persist.
-    std::erase_if(filesystem.entries, [&](const FsEntry& entry) {
-      return !entry.glob && entry.kind == RuleKind::kNarrowing && entry.access == Access::kWrite && is_under(entry.path, path);
-    });
-    const auto is_about = [&](const FsEntry& entry) { return !entry.glob && entry.path == path; };
-    if (std::ranges::none_of(filesystem.entries, is_about))
-      filesystem.entries.push_back({.path = path, .access = Access::kRead, .origin = {"built-in", "", 0}});
-  }
-  filesystem.scratch.clear();
 }
 
 class Preparation {
@@ -116,7 +88,7 @@ class Preparation {
     brokered_ = place_.listener && may_read_callers(host_);
     BELLJAR_CHECK(plan_files());
     BELLJAR_CHECK(make_tmp());
-    hidden_ = hidden_paths(paths_);
+    hidden_ = paths_.hidden_names();
     BELLJAR_CHECK(grant_paths());
     prepared_.sockets = BELLJAR_TRY(list_sockets(host_, policy_, paths_.writable));
     warn_of_sockets(prepared_.sockets, prepared_.warnings);
@@ -128,23 +100,13 @@ class Preparation {
 
  private:
   Result<void> plan_files() {
-    Policy files = policy_;
-    // No private mounts here: what is private gets no grant.
-    const bool shared = policy_.filesystem.tmp == Tmp::kShared;
-    files.filesystem.tmp = Tmp::kShared;
-    if (!shared) files.filesystem.exclude_slash_tmp = files.filesystem.exclude_tmpdir_env_var = true;
-    files.filesystem.caches = Caches::kOff;
-    close_scratch(files.filesystem);
     Workplace place = place_;
     place.listener = brokered_;
-    paths_ = BELLJAR_TRY(plan_paths(host_, files, place));
+    paths_ = BELLJAR_TRY(plan_paths(host_, policy_, place, Mounts::kNone));
     if (policy_.filesystem.temp_dir && policy_.filesystem.clean_temp_dir)
       return Error(Code::kUnimplemented, "cannot enforce filesystem.clean_temp_dir (auto_clean_temp)")
           .reason("the landlock backend has no mounts, so what is written to filesystem.temp_dir stays there")
           .next("use --backend native, or drop temp_dir: $TMPDIR is then a directory that goes with the run");
-    const FsEntry* asked = find_rule(policy_.filesystem, "/var/tmp");
-    if (!shared && (asked == nullptr || asked->path != "/var/tmp" || asked->access != Access::kWrite))
-      std::erase(paths_.writable, "/var/tmp");
     for (const Volume& volume : policy_.filesystem.volumes) {
       if (host_.canonical(volume.source) != volume.target)
         return Error(Code::kUnimplemented, format("cannot show volume {}", quoted(volume.target)))

@@ -27,6 +27,7 @@
 #include "backend/paths/live_rules.h"
 #include "backend/paths/owner.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/view.h"
 #include "backend/paths/volume_targets.h"
 #include "base/format.h"
 #include "base/unique_fd.h"

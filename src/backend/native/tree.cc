@@ -6,6 +6,7 @@
 #include "backend/native/tree_draft.h"
 #include "backend/native/tree_steps.h"
 #include "backend/paths/host.h"
+#include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/result.h"
 #include "launch/plan.h"

@@ -9,13 +9,14 @@
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "belljar/policy.h"
+#include "belljar/result.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {
 namespace {
 
 bool may_be_layered(const PathPlan& plan, const Given& given, const std::string& path) {
-  if (is_under(given.place.workspace, path) || !plan.view.whole_root) return false;
+  if (given.mounts == Mounts::kNone || is_under(given.place.workspace, path) || !plan.view.whole_root) return false;
   if (std::ranges::any_of(given.fs.volumes, [&](const Volume& volume) { return is_under(path, volume.target); })) return false;
   // The home as a whole would be shown around its own rules, and below a private directory nothing is the host's.
   return !is_under(given.place.home, path) && !out_of_sight(plan, given, path);

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "backend/backend.h"
 #include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/plan.h"

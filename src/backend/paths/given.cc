@@ -15,8 +15,8 @@
 
 namespace belljar::backend {
 
-Given::Given(const Host& the_host, const Policy& the_policy, const Workplace& the_place)
-    : host(the_host), policy(the_policy), fs(the_policy.filesystem), place(the_place) {
+Given::Given(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts)
+    : host(the_host), policy(the_policy), fs(the_policy.filesystem), place(the_place), mounts(the_mounts) {
   for (const Volume& volume : fs.volumes) {
     auto source = host.canonical(volume.source);
     if (source && *source != volume.target) elsewhere.emplace_back(*std::move(source), &volume);
@@ -52,7 +52,9 @@ void make_readonly(PathPlan& plan, const Given& given, const std::string& path) 
   plan.view.binds.push_back({.source = std::move(source), .target = path, .readonly = true, .directory = directory});
 }
 
-bool mounted_under(const std::string& path) { return is_under(path, "/dev") || is_under(path, "/proc") || is_under(path, "/sys"); }
+bool leaves_way(const Given& given, std::string_view around, std::string_view root) {
+  return root != around && is_under(root, around) && !is_under(given.place.home, around) && given.elsewhere_at(root) == nullptr;
+}
 
 Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by) {
   const bool writes = entry.access == Access::kWrite;

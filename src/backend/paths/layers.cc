@@ -10,7 +10,6 @@
 #include "backend/paths/view.h"
 #include "base/format.h"
 #include "belljar/error.h"
-#include "belljar/policy.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/paths/host.h"
 #include "backend/paths/plan.h"
 #include "backend/paths/view.h"
 #include "base/format.h"

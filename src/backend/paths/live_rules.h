@@ -25,7 +25,6 @@ bool is_held_by_rules(const PathPlan& paths, const Gap& gap);
 bool has_mount(const Gap& gap) noexcept;
 
 // What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
-enum class Mounts { kOwn, kNone };  // whether the command sees a tree of mounts of its own
 EnforcementClause held_clause(const Gap& gap, Mounts mounts);
 
 // The calls that the filter sends to the broker for these rules.

@@ -1,10 +1,12 @@
 #include "backend/paths/plan.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "backend/backend.h"
 #include "backend/paths/given.h"
@@ -40,18 +42,34 @@ bool PathPlan::is_private_dir(std::string_view path) const {
   return std::any_of(view.private_dirs.begin(), view.private_dirs.end(), [&](const PrivateDir& dir) { return dir.target == path; });
 }
 
-const Bind* PathPlan::shown_by(std::string_view path) const {
-  const Bind* nearest = nullptr;
-  for (const Bind& bind : view.binds) {
-    if (is_under(path, bind.target) && (nearest == nullptr || bind.target.size() >= nearest->target.size())) nearest = &bind;
+std::vector<std::string> PathPlan::hidden_names() const {
+  std::vector<std::string> names = view.hide_dirs;
+  names.insert(names.end(), ways.begin(), ways.end());
+  names.insert(names.end(), view.hide_files.begin(), view.hide_files.end());
+  for (const auto& [folder, mask] : view.masks) {
+    for (const std::string& name : mask.hidden) names.push_back(folder + "/" + name);
   }
-  return nearest;
+  for (const Gap& gap : gaps) {
+    if (gap.clause == "filesystem.hidden_absent") names.push_back(gap.where);
+  }
+  return names;
 }
 
-std::string PathPlan::behind(const std::string& path) const {
+std::optional<Access> PathPlan::access_at(std::string_view path) const {
+  if (is_kernels(path)) return std::nullopt;
+  const auto holds = [&](const std::string& place) { return is_under(path, place); };
+  const auto absent = [&](const Gap& gap) { return gap.clause == "filesystem.hidden_absent" && holds(gap.where); };
+  if (is_hidden(view, path) || std::ranges::any_of(view.hide_files, holds) || std::ranges::any_of(gaps, absent))
+    return Access::kNone;
   const Bind* bind = shown_by(path);
-  if (bind == nullptr || bind->source == bind->target) return path;
-  return path == bind->target ? bind->source : (bind->source == "/" ? "" : bind->source) + path.substr(bind->target.size());
+  const std::size_t shown = bind == nullptr ? 0 : bind->target.size();
+  const PrivateDir* own = deepest_at(view.private_dirs, path);
+  if (own != nullptr && own->target.size() > shown)
+    return std::ranges::find(ways, own->target) != ways.end() ? std::optional(Access::kNone) : std::nullopt;
+  if (std::ranges::any_of(view.caches, [&](const Cache& cache) { return cache.path.size() > shown && holds(cache.path); }))
+    return std::nullopt;
+  if (bind != nullptr) return bind->readonly ? Access::kRead : Access::kWrite;
+  return view.whole_root ? Access::kRead : Access::kNone;
 }
 
 void PathPlan::add_gap(std::string clause, std::string what, std::string where) {
@@ -66,8 +84,8 @@ Workplace canonical_place(const Host& host, Workplace place) {
   return place;
 }
 
-Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place) {
-  const Given given(host, policy, place);
+Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place, Mounts mounts) {
+  const Given given(host, policy, place, mounts);
   PathPlan plan;
   for (const Step step : kSteps) plan = BELLJAR_TRY(step(std::move(plan), given));
   return plan;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,6 +25,9 @@ struct Gap {
   Access access = Access::kRead;  // of a pattern
 };
 
+// Whether the command sees a tree of mounts of its own. Without one nothing is private, and no layer takes what is written.
+enum class Mounts { kOwn, kNone };
+
 // Who may do what where, as one start decides it. A value: each step (steps.h) takes one and returns the next.
 struct PathPlan {
   View view;
@@ -41,12 +45,18 @@ struct PathPlan {
   bool may_write(std::string_view path) const;
   bool is_private(std::string_view path) const;
   bool is_private_dir(std::string_view path) const;
-  // Mounts are attached shallow first: the deepest bind is what is shown.
-  const Bind* shown_by(std::string_view path) const;
+  const Bind* shown_by(std::string_view path) const { return deepest_at(view.binds, path); }
   // Shown from the host although a private directory lies above: a workspace below /tmp.
   bool bound(std::string_view path) const { return shown_by(path) != nullptr; }
   // The host's own name of what is shown at `path`.
-  std::string behind(const std::string& path) const;
+  std::string behind(const std::string& path) const { return backend::behind(view, path); }
+
+  // Every name that is hidden, as far as a path can say it.
+  std::vector<std::string> hidden_names() const;
+  // What the command may do at the host's `path`, links followed: none where it is hidden or not shown. nullopt: what is there is
+  // the sandbox's own (a private directory, a layer), or the kernel's. Patterns and names that are kept by name are FileRules'
+  // (live_rules.h).
+  std::optional<Access> access_at(std::string_view path) const;
 
   void add_gap(std::string clause, const std::string& what) { add_gap(std::move(clause), what, what); }
   void add_gap(std::string clause, std::string what, std::string where);
@@ -63,6 +73,6 @@ inline bool keeps_git(const Policy& policy, const PathPlan& paths) {
 Workplace canonical_place(const Host& host, Workplace place);
 
 // Errors: the policy's, or this machine's: kInvalidArgument, kPermissionDenied or kNotFound.
-Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place);
+Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place, Mounts mounts = Mounts::kOwn);
 
 }  // namespace belljar::backend

@@ -28,7 +28,7 @@ void add_private(PathPlan& plan, const Given& given, const std::string& path, mo
 }  // namespace
 
 Result<PathPlan> plan_private(PathPlan plan, const Given& given) {
-  if (given.fs.tmp == Tmp::kPrivate) {
+  if (given.fs.tmp == Tmp::kPrivate && given.mounts == Mounts::kOwn) {
     // Excluded it is nobody's, not the host's: the key may only take away.
     add_private(plan, given, "/tmp", given.fs.exclude_slash_tmp ? 0755 : 01777, given.fs.exclude_slash_tmp);
     add_private(plan, given, "/var/tmp", 01777);

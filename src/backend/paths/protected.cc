@@ -14,6 +14,7 @@
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "belljar/policy.h"
+#include "belljar/result.h"
 #include "policy/defaults.h"
 
 namespace belljar::backend {

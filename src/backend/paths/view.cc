@@ -17,4 +17,14 @@ bool is_hidden(const View& view, std::string_view path) {
          });
 }
 
+std::string behind(const View& view, const std::string& path) {
+  const Bind* bind = deepest_at(view.binds, path);
+  if (bind == nullptr || bind->source == bind->target) return path;
+  return path == bind->target ? bind->source : (bind->source == "/" ? "" : bind->source) + path.substr(bind->target.size());
+}
+
+bool mounted_under(std::string_view path) { return is_under(path, "/dev") || is_under(path, "/proc") || is_under(path, "/sys"); }
+
+bool is_kernels(std::string_view path) { return mounted_under(path) && !is_under(path, "/dev/shm"); }
+
 }  // namespace belljar::backend

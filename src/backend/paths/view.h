@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backend/backend.h"
+#include "backend/paths/host.h"
 
 namespace belljar::backend {
 
@@ -31,9 +32,19 @@ struct Bind {
   bool lend = true;  // root: shown as the owner's own; else as everybody sees it
 };
 
+// Mounts are attached shallow first: the deepest is what is shown, the last of those of one place. nullptr: none is above `path`.
+template <typename Mounted>
+const Mounted* deepest_at(const std::vector<Mounted>& mounts, std::string_view path) {
+  const Mounted* nearest = nullptr;
+  for (const Mounted& one : mounts) {
+    if (is_under(path, one.target) && (nearest == nullptr || one.target.size() >= nearest->target.size())) nearest = &one;
+  }
+  return nearest;
+}
+
 // Names below `folder` that nobody may touch, and directories that must exist there as mount points.
 struct Mask {
-  std::vector<std::string> hidden;  // relative to folder
+  std::vector<std::string> hidden;  // relative to folder, none below another
   std::vector<std::string> ghosts;
   int detached_fd = -1;  // the folder itself, idmapped beforehand (root only)
   bool lent = false;     // it will be, or is
@@ -92,5 +103,13 @@ struct View {
 
 // At or below a name that a mask or a cover hides: nothing else is mounted there.
 bool is_hidden(const View& view, std::string_view path);
+
+// The host's own name of what is shown at `path`.
+std::string behind(const View& view, const std::string& path);
+
+// /dev, /proc and the like have mounts of ours inside: no overlay there.
+bool mounted_under(std::string_view path);
+// Of those, what is no place for files: /dev/shm is one.
+bool is_kernels(std::string_view path);
 
 }  // namespace belljar::backend

@@ -71,7 +71,7 @@ Result<void> check_target(const PathPlan& plan, const Given& given, const Volume
                          "it is writable and $TMPDIR then",
                          escaped(target), escaped(volume.source)));
   if (target == "/") return refuse("the sandbox's own is there");
-  if (mounted_under(target) && !is_under(target, "/dev/shm")) return refuse("it belongs to the kernel's files");
+  if (is_kernels(target)) return refuse("it belongs to the kernel's files");
   if (target != given.place.workspace && is_under(given.place.workspace, target)) return refuse("the workspace lies below it");
   const PathKind there = given.kind_of(target), kind = given.kind_of(source);
   if (there != PathKind::kAbsent && there != PathKind::kSymlink &&

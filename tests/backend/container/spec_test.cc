@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "../native/fake_host.h"
+#include "../paths/fake_host.h"
 #include "backend/backend.h"
 #include "backend/container/report.h"
 #include "backend/container/shown_dir.h"
