@@ -150,7 +150,8 @@ TEST_F(Hide, AWorkspaceInAHiddenDirectoryShowsNothingElseOfIt) {
 // What is hidden around something writable: neither read nor listed, renamed, removed, linked or made, by whatever name.
 TEST_F(Hide, WhatIsWritableInAHiddenDirectoryShowsNothingElseOfIt) {
   const TempDir place(is_root() ? "/var/lib" : std::string(::getenv("HOME")));  // NOLINT(concurrency-mt-unsafe): one thread
-  for (const char* name : {"x/secret", "x/sub/secret", "x/y/f", "x/y/in/secret", "x/deep/er/w/f"}) place.write(name, "SECRET\n");
+  for (const char* name : {"x/secret", "x/sub/secret", "x/sub/other", "x/y/f", "x/y/in/secret", "x/deep/er/w/f"})
+    place.write(name, "SECRET\n");
   place.write("x/y/f", "open\n");
   place.write("x/deep/er/w/f", "deep\n");
   ASSERT_EQ(::symlink("../secret", (place / "x/y/link").c_str()), 0);
@@ -158,7 +159,8 @@ TEST_F(Hide, WhatIsWritableInAHiddenDirectoryShowsNothingElseOfIt) {
   if (is_root()) place.give_to(user_uid(), user_gid());
   const std::string x = place / "x";
   const std::string acts = format(
-      "cat {0}/secret {0}/sub/secret {0}/y/link {0}/y/../secret {0}/y/in/secret {1}/secret; cd {0}/y && cat ../secret; ls {0}/sub;"
+      "cat {0}/secret {0}/sub/secret {0}/sub/other {0}/y/link {0}/y/../secret {0}/y/in/secret {1}/secret; cd {0}/y && cat "
+      "../secret; ls {0}/sub;"
       "ls {0} | grep secret; ls {1}/ | grep secret; mv {0}/secret {0}/y/moved; ln {0}/secret {0}/y/linked; cp {0}/secret "
       "{0}/y/copy;"
       "echo x >{0}/new; mkdir {0}/made; mv {0}/y {0}/gone; mv {0}/y/f {0}/out; rm -rf {0}/sub {0}/y/in; rmdir {0}/y; mv {0} "
@@ -167,8 +169,8 @@ TEST_F(Hide, WhatIsWritableInAHiddenDirectoryShowsNothingElseOfIt) {
       x, place / "alias");
   for (const std::string backend : {"native", "landlock"}) {
     const auto with = [&](std::vector<std::string> args) {
-      args.insert(args.begin(),
-                  {"--backend", backend, "--hide", x, "--write", x + "/y", "--write", x + "/deep/er/w", "--hide", x + "/y/in"});
+      args.insert(args.begin(), {"--backend", backend, "--hide", x + "/sub/secret", "--hide", x, "--write", x + "/y", "--write",
+                                 x + "/deep/er/w", "--hide", x + "/y/in"});
       return run_in(std::move(args));
     };
     const Outcome tried = with({"-c", "(" + acts + ") 2>/dev/null"});

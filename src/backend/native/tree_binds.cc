@@ -18,6 +18,12 @@ bool covered_by_bind(const TreeDraft& draft, const std::string& path) {
                      [&](const Bind& bind) { return is_under(path, bind.target); });
 }
 
+// A directory of the sandbox's own lies between: in it nothing is the host's.
+bool in_own_dir(const TreeDraft& draft, const std::string& path, const std::string& folder) {
+  return std::ranges::any_of(draft.view.private_dirs,
+                             [&](const PrivateDir& dir) { return is_under(dir.target, folder) && is_under(path, dir.target); });
+}
+
 }  // namespace
 
 void capture_binds(TreeDraft& draft) {
@@ -33,7 +39,8 @@ void keep_host_mounts(TreeDraft& draft) {
   if (draft.view.masks.empty()) return;
   for (const std::string& mount : draft.host.mount_points()) {
     for (const auto& [folder, mask] : draft.view.masks) {
-      if (mount == folder || !is_under(mount, folder) || covered_by_bind(draft, mount)) continue;
+      if (mount == folder || !is_under(mount, folder) || covered_by_bind(draft, mount) || in_own_dir(draft, mount, folder))
+        continue;
       const PathFacts facts = draft.host.facts(mount);
       if (facts.kind == PathKind::kAbsent) continue;
       const int to = draft.capture(mount, MOUNT_ATTR_RDONLY | kQuiet, launch::kRecursive | launch::kOptional);

@@ -177,11 +177,9 @@ void hide_absent(PathPlan& plan, const Given& given, const Hidden& name) {
 
 // The workspace or something else that is writable lies in it.
 bool has_way(const PathPlan& plan, const Given& given, const Hidden& name) {
-  const auto lies_in_it = [&](const std::string& root) {
-    return root != name.path && is_under(root, name.path) && given.elsewhere_at(root) == nullptr;
-  };
   if (is_under(given.place.workspace, name.path)) return true;
-  return name.source != Source::kSibling && std::ranges::any_of(plan.writable, lies_in_it);
+  return name.source != Source::kSibling &&
+         std::ranges::any_of(plan.writable, [&](const std::string& root) { return leaves_way(given, name.path, root); });
 }
 
 // A directory of our own is seen there, with nothing but the way to what is shown.
@@ -298,6 +296,18 @@ Result<void> hide_secret_entry(PathPlan& plan, const Given& given, const FsEntry
   return {};
 }
 
+// Of what was hidden in such a directory before it was itself: a mask would show its folder, a cover the name.
+void close_around_ways(PathPlan& plan, const Given& given) {
+  if (plan.ways.empty()) return;
+  const auto gone = [&](const std::string& path) {
+    return out_of_sight(plan, given, path) &&
+           std::ranges::any_of(plan.ways, [&](const std::string& way) { return is_under(path, way); });
+  };
+  std::erase_if(plan.view.masks, [&](const auto& mask) { return gone(mask.first); });
+  std::erase_if(plan.view.hide_dirs, gone);
+  std::erase_if(plan.view.hide_files, gone);
+}
+
 Result<void> check_may_be_hidden(const Given& given, const FsEntry& entry) {
   const auto refused = [&](std::string reason, std::string next) {
     return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
@@ -341,6 +351,7 @@ Result<PathPlan> plan_hidden(PathPlan plan, const Given& given) {
   }
   for (auto& [folder, mask] : plan.view.masks) plan.hidden -= drop_nested(mask.hidden);
   hide_siblings(plan, given);
+  close_around_ways(plan, given);
   return plan;
 }
 

@@ -100,18 +100,15 @@ Result<void> share_temp(PathPlan& plan, const Given& given) {
   return {};
 }
 
-// Whether what is writable below it is shown in it (hidden.cc, leave_way). Not where a file in the workspace closes it; and
-// not in what holds the home, which has parts of its own that are shown.
-bool leaves_ways(const Given& given, const FsEntry& hidden) {
-  return hidden.kind != RuleKind::kNarrowing && !is_under(given.place.home, hidden.path);
-}
-
-// The entry, other than that for "/", that closes a directory above `path` to all that is in it; the uppermost.
+// The entry, other than that for "/", that closes a directory above `path` to all that is in it; the uppermost. One in a file of
+// the workspace leaves no way.
 const FsEntry* closing_entry(const Given& given, const std::string& path) {
   const FsEntry* found = nullptr;
   for (std::string up = parent_of(path);; up = parent_of(up)) {
     const FsEntry* rule = find_rule(given.fs, up);
-    if (rule != nullptr && rule->access == Access::kNone && rule->path != "/" && !leaves_ways(given, *rule)) found = rule;
+    if (rule != nullptr && rule->access == Access::kNone && rule->path != "/" &&
+        (rule->kind == RuleKind::kNarrowing || !leaves_way(given, rule->path, path)))
+      found = rule;
     if (up == "/") return found;
   }
 }
@@ -132,9 +129,12 @@ Result<void> plan_temp_dir(PathPlan& plan, const Given& given) {
   constexpr std::string_view kKey = "filesystem.temp_dir";
   const std::string& path = *given.fs.temp_dir;
   const bool below_private = private_anyway(plan, given, path);
-  if (!below_private && !given.fs.clean_temp_dir)
-    return add_writable(plan, given, BELLJAR_TRY(settle(plan, given, path, std::string(kKey))));
   const std::string real = below_private ? path : BELLJAR_TRY(settle(plan, given, path, std::string(kKey)));
+  // A directory that holds the home is closed to all of it.
+  const FsEntry asked{.path = path, .access = Access::kWrite, .origin = {.layer = std::string(kKey), .file = "", .line = 0}};
+  if (const FsEntry* hidden = closing_entry(given, real); hidden != nullptr && is_under(given.place.home, hidden->path))
+    return inside_hidden(asked, hidden->path, HiddenBy::kEntry);
+  if (!below_private && !given.fs.clean_temp_dir) return add_writable(plan, given, real);
   if (is_under(given.place.workspace, real) || is_under(given.place.home, real) || mounted_under(real))
     return Error(Code::kInvalidArgument, format("cannot give the sandbox a {} of its own", quoted(path)))
         .reason(format("{} lies in it ({}, filesystem.clean_temp_dir)",

@@ -32,6 +32,15 @@ inline PathPlan plan(const FakeHost& host, const Policy& policy, const Workplace
   return paths ? *std::move(paths) : PathPlan{};
 }
 
+inline std::string refusal(const FakeHost& host, const Policy& policy, const Workplace& place = kPlace) {
+  const auto paths = plan_paths(host, policy, place);
+  return paths ? "" : paths.error().line();
+}
+
+inline bool has_gap(const PathPlan& paths, const std::string& clause) {
+  return std::ranges::any_of(paths.gaps, [&](const Gap& gap) { return gap.clause == clause; });
+}
+
 inline Policy with(FsEntry entry) {
   Policy policy;
   policy.filesystem.entries.push_back(std::move(entry));
