@@ -9,11 +9,9 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -25,6 +23,7 @@
 #include <utility>
 
 #include "kernel/pass_fds.h"
+#include "launch/become_command.h"
 #include "launch/child.h"
 #include "launch/raw.h"
 #include "launch/wire.h"
@@ -56,12 +55,6 @@ std::int64_t now_ns() noexcept {
 void send_reply(const ChildContext& context, const wire::Reply& reply, const int* fds, int count) noexcept {
   kernel::send_fds<wire::kMaxFds>(context.control, &reply, sizeof reply, fds, static_cast<std::size_t>(count));
 }
-
-// What the child reports through the memory it shares with us.
-struct SpawnFailure {
-  int errnum = 0;
-  std::int32_t where = wire::kExecve;
-};
 
 // A sanitizer knows the stacks of threads alone.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -108,81 +101,10 @@ void give_back(Job* job) noexcept {
   ::munmap(job, sizeof(Job));
 }
 
-// What a child does before its execve. We may go on meanwhile and it has our thread-local storage: no errno, so no call of libc.
-[[noreturn]] void fail(Job& job, long error, std::int32_t where) noexcept {
-  job.failure.errnum = static_cast<int>(-error);
-  job.failure.where = where;
-  ::_exit(127);
+int spawned(void* argument) noexcept {
+  Job& job = *static_cast<Job*>(argument);
+  become_command(job.exec, job.context->pty_slave, job.failure);
 }
-
-// A file of that name is there, whatever else may be done with it. By statfs(2), which asks for search permission on the way and
-// nothing more: stat, access and open may be notified (`belljar learn`), and before the start is told nobody answers those.
-bool exists(const char* path) noexcept {
-  struct statfs facts;
-  return raw_call(SYS_statfs, as_long(path), as_long(&facts)) == 0;
-}
-
-void set_stdio(Job& job) noexcept {
-  const PreparedExec& exec = job.exec;
-  for (int fd = 0; fd < 3; ++fd) {  // sources are all above 9: no order to mind
-    // On the terminal, one that the caller sent elsewhere (`2>log`) stays there.
-    const int source = exec.stdio[fd] < 0 && exec.pty ? job.context->pty_slave : exec.stdio[fd];
-    if (source < 0) continue;
-    if (const long status = raw_call(SYS_dup3, source, fd, 0); status < 0) fail(job, status, wire::kStdio);
-  }
-  if (exec.pty) {
-    const pid_t self = static_cast<pid_t>(raw_call(SYS_getpid));
-    const long status = raw_call(SYS_ioctl, job.context->pty_slave, TIOCSPGRP, as_long(&self));  // SIGTTOU is blocked still
-    if (status < 0) fail(job, status, wire::kStdio);
-  }
-  if (exec.own_terminal) {
-    if (const long status = raw_call(SYS_ioctl, 0, TIOCSCTTY, 0); status < 0) fail(job, status, wire::kStdio);
-  }
-}
-
-void reset_signals() noexcept {
-  const struct {
-    long handler, flags, restorer;
-    std::uint64_t mask;
-  } plain{};  // the kernel's own sigaction: SIG_DFL
-  const std::uint64_t none = 0;
-  raw_call(SYS_rt_sigaction, SIGPIPE, as_long(&plain), 0, sizeof none);
-  raw_call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&none), 0, sizeof none);
-}
-
-bool has_slash(const char* name) noexcept {
-  while (*name != '\0' && *name != '/') ++name;
-  return *name == '/';
-}
-
-// Between the filter and execve: no call here may be one that a filter notifies (tests/kernel/seccomp_test.cc holds the list).
-[[noreturn]] void become_command(Job& job) noexcept {
-  const PreparedExec& exec = job.exec;
-  // A process group of its own, so that a signal reaches the whole job. On the terminal it stays in init's session: were it the
-  // leader of one, its group would be orphaned, and the kernel would drop the SIGTSTP of a typed ^Z (setpgid(2)).
-  if (exec.pty) raw_call(SYS_setpgid, 0, 0);
-  else raw_call(SYS_setsid);
-  set_stdio(job);
-  if (const long status = raw_call(SYS_chdir, as_long(exec.cwd)); status < 0) fail(job, status, wire::kChdir);
-  if (exec.adopt) raw_call(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);  // survives execve, prctl(2)
-  reset_signals();
-  long error = -ENOENT;
-  for (char* const* path = exec.paths; *path != nullptr; ++path) {
-    const long status = raw_call(SYS_execve, as_long(*path), as_long(static_cast<const void*>(exec.argv)),
-                                 as_long(static_cast<const void*>(exec.envp)));
-    // As execvp(3): a candidate that may not be run is remembered, the search goes on. One in a directory that may not be searched
-    // was never found, unless it was named with its directory.
-    if (status == -EACCES) {
-      if (has_slash(exec.argv[0]) || exists(*path)) error = -EACCES;
-    } else if (status != -ENOENT && status != -ENOTDIR) {
-      error = status;
-      break;
-    }
-  }
-  fail(job, error, wire::kExecve);
-}
-
-int spawned(void* argument) noexcept { become_command(*static_cast<Job*>(argument)); }
 
 bool is_stopped(pid_t child) noexcept {
   siginfo_t info{};
@@ -521,20 +443,17 @@ bool handle_request(ChildContext& context) noexcept {
   if (size <= 0) return size < 0 && errno == EINTR;
   wire::ToInit type{};
   std::memcpy(&type, request, sizeof type);
-  if ((type == wire::ToInit::kSignal || type == wire::ToInit::kSignalAlone) && size == sizeof(wire::SignalMessage)) {
-    wire::SignalMessage signal;
-    std::memcpy(&signal, request, sizeof signal);
-    forward_signal(context, signal);
-  } else if (type == wire::ToInit::kGiveUp && size == sizeof(wire::SignalMessage)) {
-    wire::SignalMessage end;
-    std::memcpy(&end, request, sizeof end);
-    give_up(end.exec_id);
-  } else if (type == wire::ToInit::kPing && size == sizeof(wire::SignalMessage)) {
-    wire::SignalMessage ping;
-    std::memcpy(&ping, request, sizeof ping);
+  wire::SignalMessage message;
+  const bool plain = size == sizeof message;
+  if (plain) std::memcpy(&message, request, sizeof message);
+  if (plain && (type == wire::ToInit::kSignal || type == wire::ToInit::kSignalAlone)) {
+    forward_signal(context, message);
+  } else if (plain && type == wire::ToInit::kGiveUp) {
+    give_up(message.exec_id);
+  } else if (plain && type == wire::ToInit::kPing) {
     wire::Reply reply;
     reply.type = wire::FromInit::kAlive;
-    reply.exec_id = ping.exec_id;
+    reply.exec_id = message.exec_id;
     send_reply(context, reply, nullptr, 0);
   } else if (type == wire::ToInit::kExec && static_cast<std::size_t>(size) >= sizeof(wire::ExecHeader)) {
     handle_exec(context, size, received.fds, static_cast<int>(received.count));
@@ -558,6 +477,74 @@ bool make_sockets(int maker) noexcept {
   kernel::send_fds<2>(maker, &what, sizeof what, fds, static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) ::close(fds[i]);
   return true;
+}
+
+// The first command, where there is one; else that we are there.
+wire::Reply start_first(ChildContext& context) noexcept {
+  wire::Reply reply;
+  reply.type = wire::FromInit::kStarted;
+  if (context.first == nullptr) return reply;
+  current->exec = *context.first;
+  (void)spawn(context, Wait::kToTheEnd, reply);
+  close_stdio(*context.first);
+  return reply;
+}
+
+// What was made inside is passed out with it, and is not ours any more.
+void tell_start(const ChildContext& context, wire::Reply& reply) noexcept {
+  int fds[wire::kMaxFds];
+  int count = 0;
+  if (context.listener >= 0) {
+    fds[count++] = context.listener;
+    reply.has_listener = 1;
+  }
+  if (context.pty_master >= 0) {
+    fds[count++] = context.pty_master;
+    reply.has_pty = 1;
+  }
+  for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
+    if (context.sockets[i] < 0) continue;
+    fds[count++] = context.sockets[i];
+    reply.sockets |= std::uint64_t{1} << i;
+  }
+  if (context.root >= 0) {
+    fds[count++] = context.root;
+    reply.has_root = 1;
+  }
+  for (int i = 0; i < context.given_count; ++i) fds[count++] = context.given[i];
+  reply.given = context.given_count;
+  reply.routes_errno = context.routes_errno;
+  reply.redirect_errno = context.redirect_errno;
+  reply.steps = static_cast<std::int32_t>(steps().size());
+  std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));
+  reply.skipped = context.skipped;
+  std::memcpy(reply.skipped_op, context.skipped_op, sizeof reply.skipped_op);
+  std::memcpy(reply.skipped_errno, context.skipped_errno, sizeof reply.skipped_errno);
+  send_reply(context, reply, fds, count);
+  for (int i = 0; i < count; ++i) ::close(fds[i]);
+}
+
+// Until something happens, and then that. `children`: a signalfd for SIGCHLD. False: the launcher is gone.
+bool serve_next(ChildContext& context, int children) noexcept {
+  pollfd wait[4] = {{context.control, POLLIN, 0},
+                    {children, POLLIN, 0},
+                    {context.maker, POLLIN, 0},  // -1 is passed over
+                    {context.pairs, POLLIN, 0}};
+  if (::poll(wait, 4, pending_count > 0 ? kLookMs : -1) < 0) return true;
+  if (pending_count > 0) look_at_pending(context);
+  int* const makers[2] = {&context.maker, &context.pairs};
+  for (int i = 0; i < 2; ++i) {
+    if (wait[2 + i].revents == 0 || make_sockets(*makers[i])) continue;
+    ::close(*makers[i]);
+    *makers[i] = -1;
+  }
+  if (wait[1].revents != 0) {
+    signalfd_siginfo info;
+    while (::read(children, &info, sizeof info) > 0) {
+    }
+    reap(context);
+  }
+  return wait[0].revents == 0 || handle_request(context);
 }
 
 }  // namespace
@@ -597,72 +584,15 @@ void serve(ChildContext& context) noexcept {
   sigaddset(&child, SIGCHLD);
   context.own_pid_namespace = (context.plan->clone_flags & CLONE_NEWPID) != 0 && ::getpid() == 1;
   const int children = ::signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
-
-  wire::Reply reply;
-  reply.type = wire::FromInit::kStarted;
-  if (context.first != nullptr) {
-    current->exec = *context.first;
-    (void)spawn(context, Wait::kToTheEnd, reply);
-    close_stdio(*context.first);
-  }
-  int fds[wire::kMaxFds];
-  int count = 0;
-  if (context.listener >= 0) {
-    fds[count++] = context.listener;
-    reply.has_listener = 1;
-  }
-  if (context.pty_master >= 0) {
-    fds[count++] = context.pty_master;
-    reply.has_pty = 1;
-  }
-  for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
-    if (context.sockets[i] < 0) continue;
-    fds[count++] = context.sockets[i];
-    reply.sockets |= std::uint64_t{1} << i;
-  }
-  if (context.root >= 0) {
-    fds[count++] = context.root;
-    reply.has_root = 1;
-  }
-  for (int i = 0; i < context.given_count; ++i) fds[count++] = context.given[i];
-  reply.given = context.given_count;
-  reply.routes_errno = context.routes_errno;
-  reply.redirect_errno = context.redirect_errno;
-  reply.steps = static_cast<std::int32_t>(steps().size());
-  std::memcpy(reply.step_ns, measured_steps(), static_cast<std::size_t>(reply.steps) * sizeof(std::int64_t));
-  reply.skipped = context.skipped;
-  std::memcpy(reply.skipped_op, context.skipped_op, sizeof reply.skipped_op);
-  std::memcpy(reply.skipped_errno, context.skipped_errno, sizeof reply.skipped_errno);
-  send_reply(context, reply, fds, count);
-  for (int i = 0; i < count; ++i) ::close(fds[i]);
+  wire::Reply reply = start_first(context);
+  tell_start(context, reply);
   if (reply.type == wire::FromInit::kExecFailed && context.one_shot) ::_exit(0);
   drop_inherited_memory(context);
-
-  for (;;) {
-    pollfd wait[4] = {{context.control, POLLIN, 0},
-                      {children, POLLIN, 0},
-                      {context.maker, POLLIN, 0},  // -1 is passed over
-                      {context.pairs, POLLIN, 0}};
-    if (::poll(wait, 4, pending_count > 0 ? kLookMs : -1) < 0) continue;
-    if (pending_count > 0) look_at_pending(context);
-    int* const makers[2] = {&context.maker, &context.pairs};
-    for (int i = 0; i < 2; ++i) {
-      if (wait[2 + i].revents == 0 || make_sockets(*makers[i])) continue;
-      ::close(*makers[i]);
-      *makers[i] = -1;
-    }
-    if (wait[1].revents != 0) {
-      signalfd_siginfo info;
-      while (::read(children, &info, sizeof info) > 0) {
-      }
-      reap(context);
-    }
-    if (wait[0].revents != 0 && !handle_request(context)) {
-      // The launcher is gone: so is everything here.
-      kill_everything(context);
-      ::_exit(0);
-    }
+  while (serve_next(context, children)) {
   }
+  // So is everything here.
+  kill_everything(context);
+  ::_exit(0);
 }
 
 }  // namespace belljar::launch

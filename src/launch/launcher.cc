@@ -178,6 +178,40 @@ std::string describe(const MountOp& op) {
   return format("{} {}", kNames[static_cast<std::size_t>(op.kind)], quoted(op.target.empty() ? op.source : op.target));
 }
 
+// Each is held by a descriptor and looked at once more: its number is still that of a child then.
+void kill_children(pid_t parent) noexcept {
+  const std::vector<int> tree = kernel::list_tree(parent);
+  for (const int pid : tree) {
+    if (pid == parent) continue;
+    const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const std::vector<int> now = kernel::list_tree(parent);
+    if (child.valid() && std::ranges::find(now, pid) != now.end())
+      ::syscall(SYS_pidfd_send_signal, child.get(), SIGKILL, nullptr, 0);
+  }
+}
+
+int pid_of(int pidfd) {
+  const auto facts = kernel::read_small_file(AT_FDCWD, format("/proc/self/fdinfo/{}", pidfd));
+  constexpr std::string_view kKey = "Pid:\t";
+  const std::size_t at = facts ? facts->find(kKey) : std::string::npos;
+  const auto pid = at == std::string::npos ? std::nullopt : kernel::parse_number(std::string_view(*facts).substr(at + kKey.size()));
+  return pid ? static_cast<int>(*pid) : -1;
+}
+
+// Whoever was killed and does not end may be frozen by somebody else (an engine's `pause`), who is not waited for.
+void await_killed(int pidfd) noexcept {
+  constexpr int kPatienceMs = 500;
+  pollfd gone{pidfd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&gone, 1, kPatienceMs);
+    if (ready == 0 && !kernel::thaw_process(pid_of(pidfd))) break;
+  } while (ready == 0 || (ready < 0 && errno == EINTR));
+  siginfo_t info{};
+  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 class Starter {
@@ -417,44 +451,6 @@ void forget_start(Plan& plan) noexcept {
   drop(plan.sockets, plan.routes, plan.redirect, plan.mounts, plan.stage_names, plan.stage_rest, plan.kept_fds, plan.rlimits,
        plan.landlock, plan.seccomp, plan.join_files, plan.early);
 }
-
-namespace {
-
-// Each is held by a descriptor and looked at once more: its number is still that of a child then.
-void kill_children(pid_t parent) noexcept {
-  const std::vector<int> tree = kernel::list_tree(parent);
-  for (const int pid : tree) {
-    if (pid == parent) continue;
-    const UniqueFd child(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    const std::vector<int> now = kernel::list_tree(parent);
-    if (child.valid() && std::ranges::find(now, pid) != now.end())
-      ::syscall(SYS_pidfd_send_signal, child.get(), SIGKILL, nullptr, 0);
-  }
-}
-
-int pid_of(int pidfd) {
-  const auto facts = kernel::read_small_file(AT_FDCWD, format("/proc/self/fdinfo/{}", pidfd));
-  constexpr std::string_view kKey = "Pid:\t";
-  const std::size_t at = facts ? facts->find(kKey) : std::string::npos;
-  const auto pid = at == std::string::npos ? std::nullopt : kernel::parse_number(std::string_view(*facts).substr(at + kKey.size()));
-  return pid ? static_cast<int>(*pid) : -1;
-}
-
-// Whoever was killed and does not end may be frozen by somebody else (an engine's `pause`), who is not waited for.
-void await_killed(int pidfd) noexcept {
-  constexpr int kPatienceMs = 500;
-  pollfd gone{pidfd, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&gone, 1, kPatienceMs);
-    if (ready == 0 && !kernel::thaw_process(pid_of(pidfd))) break;
-  } while (ready == 0 || (ready < 0 && errno == EINTR));
-  siginfo_t info{};
-  while (::waitid(static_cast<idtype_t>(P_PIDFD), static_cast<id_t>(pidfd), &info, WEXITED | __WALL) < 0 && errno == EINTR) {
-  }
-}
-
-}  // namespace
 
 Sandbox::Sandbox(Sandbox&& other) noexcept = default;
 
