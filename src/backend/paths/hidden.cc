@@ -296,16 +296,19 @@ Result<void> hide_secret_entry(PathPlan& plan, const Given& given, const FsEntry
   return {};
 }
 
-// Of what was hidden in such a directory before it was itself: a mask would show its folder, a cover the name.
-void close_around_ways(PathPlan& plan, const Given& given) {
-  if (plan.ways.empty()) return;
+// In a directory that leaves a way nothing else is shown, whatever came first: a mask would show its folder, a layer what it lies
+// over.
+void close_around_ways(PathPlan& plan) {
   const auto gone = [&](const std::string& path) {
-    return out_of_sight(plan, given, path) &&
-           std::ranges::any_of(plan.ways, [&](const std::string& way) { return is_under(path, way); });
+    const Bind* bind = plan.shown_by(path);
+    return std::ranges::any_of(plan.ways, [&](const std::string& way) {
+      return is_under(path, way) && (bind == nullptr || !is_under(bind->target, way));
+    });
   };
   std::erase_if(plan.view.masks, [&](const auto& mask) { return gone(mask.first); });
   std::erase_if(plan.view.hide_dirs, gone);
   std::erase_if(plan.view.hide_files, gone);
+  std::erase_if(plan.view.caches, [&](const Cache& cache) { return gone(cache.path); });
 }
 
 Result<void> check_may_be_hidden(const Given& given, const FsEntry& entry) {
@@ -351,7 +354,7 @@ Result<PathPlan> plan_hidden(PathPlan plan, const Given& given) {
   }
   for (auto& [folder, mask] : plan.view.masks) plan.hidden -= drop_nested(mask.hidden);
   hide_siblings(plan, given);
-  close_around_ways(plan, given);
+  close_around_ways(plan);
   return plan;
 }
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "backend/backend.h"
 #include "backend/paths/fake_host.h"
-#include "backend/paths/host.h"
 #include "backend/paths/plan.h"
 #include "backend/paths/support_plan.h"
 #include "backend/paths/view.h"
@@ -229,6 +227,16 @@ TEST(PlanPaths, WhatIsHiddenInAHiddenDirectoryThatLeavesAWayShowsNothingBesideIt
     EXPECT_EQ(paths.access_at("/srv/x/y/a"), Access::kWrite);
   }
   EXPECT_TRUE(plan(host, with({.path = "/srv/x/z/s", .access = Access::kNone})).view.masks.contains("/srv/x/z")) << "the twin";
+  host.dir("/home/u/x").dir("/home/u/x/y").dir("/home/u/x/z").file("/home/u/x/z/s").mounted("/home/u/x/z");
+  Policy in_home = with({.path = "/home/u/x/z/s", .access = Access::kNone});
+  in_home.filesystem.scratch = {"/home/u/x/z"};
+  EXPECT_TRUE(plan(host, in_home).view.masks.contains("/home/u/x/z")) << "the twin: no mask of the home shows the mount";
+  EXPECT_EQ(plan(host, in_home).view.caches.front().path, "/home/u/x/z");
+  in_home.filesystem.entries.push_back({.path = "/home/u/x", .access = Access::kNone});
+  in_home.filesystem.entries.push_back({.path = "/home/u/x/y", .access = Access::kWrite});
+  const PathPlan closed = plan(host, in_home);
+  EXPECT_FALSE(closed.view.masks.contains("/home/u/x/z"));
+  EXPECT_TRUE(std::ranges::none_of(closed.view.caches, [](const Cache& cache) { return cache.path == "/home/u/x/z"; }));
 }
 
 TEST(PlanPaths, ATemporaryDirectoryOpensNoHiddenDirectoryThatHoldsTheHome) {
