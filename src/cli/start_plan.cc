@@ -112,8 +112,12 @@ void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::s
     return;
   }
   const bool by_rule = answer.access == Access::kWrite;
-  if (const auto planned = plan.paths.access_at(answer.target); planned && !is_rules_alone(plan.paths, answer))
+  if (const auto planned = plan.paths.access_at(answer.target); planned && !is_rules_alone(plan.paths, answer)) {
     answer.access = *planned;
+    const backend::Bind* shown = plan.paths.shown_by(answer.target);
+    if (answer.note.empty() && shown != nullptr && shown->source != shown->target)
+      answer.note = format("the volume {} is shown there", belljar::quoted(shown->source));
+  }
   if (!by_rule && answer.access != Access::kWrite) return;
   const backend::PathKind kind = host.facts(answer.target).kind;
   const bool directory = kind == backend::PathKind::kDirectory;

@@ -162,6 +162,10 @@ TEST_F(ExplainPath, SaysWhatTheRunDoesWhateverThePolicy) {
     }
     EXPECT_EQ(done.out, explained) << testing::PrintToString(flags) << done.err;
   }
+  std::vector<std::string> asked = toml("volume", volume(outer / "at", "false"));
+  asked.insert(asked.begin(), {"policy", "explain", "--path", outer / "at/v"});
+  const Outcome shown = belljar(asked, options);
+  EXPECT_NE(shown.out.find("note:  the volume `" + (outer / "vol") + "` is shown there\n"), std::string::npos) << shown;
 }
 
 TEST(PolicyCompile, ThePolicyInForceIsWrittenAndWhatIsNotHeldIsSaid) {
