@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
+#include "belljar/error.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "cli/audited.h"
@@ -69,12 +71,13 @@ Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunR
 }
 
 int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outcome, bool lost) {
-  const bool refused = !outcome;
-  if (refused) {
-    print_error(outcome.error());
-    if (!record.report.valid()) record.report = create_report_of_refusal(given.report, outcome.error());
+  std::optional<Error> refused;
+  if (!outcome) {
+    refused = outcome.error();
+    print_error(*refused);
+    if (!record.report.valid()) record.report = create_report_of_refusal(given.report, *refused);
   }
-  ExecResult result = refused ? runtime::failed_start(outcome.error()) : *std::move(outcome);
+  ExecResult result = refused ? runtime::failed_start(*refused) : *std::move(outcome);
   result.tried = std::move(record.tried);
   int exit_code = result.exit_code == 0 && lost ? 125 : result.exit_code;
   const auto check = [&exit_code](const Result<void>& told) {
@@ -82,7 +85,7 @@ int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outc
     print_error(told.error());
     if (exit_code == 0) exit_code = 125;
   };
-  check(refused ? record.audit.refused(given.all(), outcome.error()) : record.audit.end(result));
+  check(refused ? record.audit.refused(given.all(), *refused) : record.audit.end(result));
   const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
     check(write_line(fd, runtime::to_json(result, streams), what));
   };

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -171,7 +172,8 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
     return Error(Code::kUnavailable, "cannot pass on the command's output, so it was ended")
         .sys(failed, "write")
         .next("run it again with its output somewhere else");
-  return Relayed{*std::move(result), captures ? result->out.omitted + result->err.omitted : front.dropped()};
+  const std::uint64_t dropped = captures ? result->out.omitted + result->err.omitted : front.dropped();
+  return Relayed{*std::move(result), dropped};
 }
 
 }  // namespace belljar::cli
