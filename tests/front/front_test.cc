@@ -84,8 +84,8 @@ TEST_F(FrontSignals, KillFollowsATermAfterTheGrace) {
   EXPECT_EQ(reached({SIGTERM}, 1, 1h), std::vector<int>{SIGTERM}) << "the twin: it ended in time";
 }
 
-// A signal that is pending is not queued a second time, signal(7): the second one is sent when the first has been taken. A job in the
-// background ignores INT.
+// A signal that is pending is not queued a second time, signal(7): the second one is sent when the first has been taken. A job in
+// the background ignores INT.
 TEST_F(FrontSignals, ASecondInterruptMeansIt) {
   ::signal(SIGINT, SIG_DFL);
   auto signals = Signals::open(Signals::Take::kForwarded);
