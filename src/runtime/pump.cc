@@ -61,7 +61,7 @@ Pump::Pump(UniqueFd source, UniqueFd sink, std::optional<std::uint64_t> cap)
       cap_(cap),
       head_(cap) {}
 
-Pump::Pump(UniqueFd source, Capture* capture)
+Pump::Pump(UniqueFd source, command::Capture* capture)
     : source_(std::move(source)), source_kind_(fd_kind(source_.get())), capture_(capture), head_({}) {}
 
 bool Pump::waits_for_foreground() const noexcept {

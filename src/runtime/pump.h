@@ -13,7 +13,7 @@
 #include <optional>
 
 #include "base/unique_fd.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 #include "runtime/terminal_modes.h"
 
 namespace belljar::runtime {
@@ -33,7 +33,7 @@ UniqueFd own_description(int fd, int flags) noexcept;
 class Pump {
  public:
   Pump(UniqueFd source, UniqueFd sink, std::optional<std::uint64_t> cap = {});
-  Pump(UniqueFd source, Capture* capture);
+  Pump(UniqueFd source, command::Capture* capture);
 
   // Adds what to poll for now, at most two entries; returns how many. A pump that is done adds none.
   int add_pollfds(pollfd* into) noexcept;
@@ -74,9 +74,9 @@ class Pump {
   bool sink_blocks_ = false;  // a pipe or terminal we could not open anew: write little, and only after POLLOUT
   bool eof_character_ = false;
   TerminalModes* modes_ = nullptr;
-  Capture* capture_ = nullptr;
+  command::Capture* capture_ = nullptr;
   std::optional<std::uint64_t> cap_;
-  Head head_;
+  command::Head head_;
   std::unique_ptr<char[]> buffer_;  // made with the first byte: an idle stream costs nothing
   std::size_t begin_ = 0, end_ = 0;
   std::array<char, 3> held_{};  // head_.held() bytes

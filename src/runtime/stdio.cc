@@ -133,7 +133,7 @@ Result<void> Stdio::open_output(const StdioOptions& options, int n) {
   }
   Pipe pipe = BELLJAR_TRY(make_pipe(options, Ours::kRead, n));
   if (options.output == OutputTo::kCapture) {
-    captures_[n - 1] = std::make_unique<Capture>(options.cap.value_or(UINT64_MAX));
+    captures_[n - 1] = std::make_unique<command::Capture>(options.cap.value_or(UINT64_MAX));
     pump = std::make_unique<Pump>(std::move(pipe.read), captures_[n - 1].get());
   } else {
     pump = std::make_unique<Pump>(std::move(pipe.read), BELLJAR_TRY(open_host(options.host[n], O_WRONLY, n)), options.cap);
@@ -158,7 +158,7 @@ void Stdio::attach_pty(UniqueFd master) {
     input_->end_with_eof_character();
   }
   if (capture_) {
-    captures_[0] = std::make_unique<Capture>(cap_.value_or(UINT64_MAX));
+    captures_[0] = std::make_unique<command::Capture>(cap_.value_or(UINT64_MAX));
     output_ = std::make_unique<Pump>(std::move(master), captures_[0].get());
   } else {
     output_ = std::make_unique<Pump>(std::move(master), own_description(host_[1], O_WRONLY), cap_);

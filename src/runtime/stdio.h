@@ -21,7 +21,7 @@
 #include "base/unique_fd.h"
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 #include "runtime/pump.h"
 #include "runtime/terminal_modes.h"
 
@@ -87,7 +87,7 @@ class Stdio {
   UniqueFd owned_[3];  // those of ends_ that are ours to close
   int host_[3] = {0, 1, 2};
   std::optional<std::uint64_t> cap_;
-  std::unique_ptr<Capture> captures_[2];
+  std::unique_ptr<command::Capture> captures_[2];
   std::unique_ptr<TerminalModes> modes_;  // of a pty on a terminal
   std::unique_ptr<Pump> input_, output_, error_;
 };

@@ -12,6 +12,7 @@
 
 #include "base/format.h"
 #include "broker/broker.h"
+#include "command/ending.h"
 #include "runtime/limits.h"
 #include "runtime/told_to_end.h"
 
@@ -19,6 +20,8 @@ namespace belljar::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using command::Act;
+using command::How;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
@@ -28,13 +31,21 @@ constexpr milliseconds kInitGrace = 500ms;
 constexpr milliseconds kForegroundCheck = 250ms;
 // Larger than any pipe we make (64 KiB) and any the command can grow it to without privilege (pipe-max-size, 1 MiB).
 constexpr std::uint64_t kDrainAtMost = 2 << 20;
-constexpr int kKilled = 128 + SIGKILL;
 
 class Supervisor {
  public:
   Supervisor(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
-      : sandbox_(sandbox), stdio_(stdio), limits_(limits), options_(options), told_(limits.kill_grace) {
-    start_clock(Clock::now());
+      : sandbox_(sandbox),
+        stdio_(stdio),
+        limits_(limits),
+        options_(options),
+        ending_({.timeout = effective_timeout(limits),
+                 .idle = limits.idle_timeout,
+                 .grace = limits.kill_grace,
+                 .patience = kInitGrace,
+                 .slack = {}}),
+        told_(limits.kill_grace) {
+    ending_.clock().begin(Clock::now());
   }
 
   Supervised run() {
@@ -44,13 +55,6 @@ class Supervisor {
   }
 
  private:
-  // All times count from execve, as init saw it: on a busy machine its message comes later than the command's first output.
-  void start_clock(Clock::time_point at) {
-    started_ = last_activity_ = at;
-    if (const auto timeout = effective_timeout(limits_)) wall_ = at + *timeout;
-    if (limits_.idle_timeout) idle_check_ = at + idle_step();
-  }
-
   void turn() {
     const Clock::time_point now = Clock::now();
     on_deadlines(now);
@@ -74,7 +78,7 @@ class Supervisor {
     if (options_.signals != nullptr) add(options_.signals->fd(), signal_at_);
     if (!gone_) {
       add(sandbox_.control_fd(), control_at_);
-      if (!cause_) add(options_.cancel_fd, cancel_at_);
+      if (!ending_.ending()) add(options_.cancel_fd, cancel_at_);
       if (options_.broker != nullptr) add(options_.broker->poll_fd(), broker_at_);
     }
     Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
@@ -102,12 +106,7 @@ class Supervisor {
       consider(drain_until_);
       return next;
     }
-    if (!cause_) {
-      consider(wall_);
-      consider(idle_check_);
-    }
-    consider(kill_at_);
-    consider(give_up_);
+    consider(ending_.next());
     if (options_.limit_set != nullptr) consider(options_.limit_set->next_sample());
     if ((stdio_.input() != nullptr && stdio_.input()->waits_for_foreground()) || wants_raw()) consider(now + kForegroundCheck);
     return next;
@@ -129,12 +128,11 @@ class Supervisor {
     for (std::size_t i = 0; i < 3; ++i) {
       if (pump_count_[i] > 0) moved |= pumps[i]->handle(&set_[pump_at_[i]], pump_count_[i]);
     }
-    if (moved) last_activity_ = Clock::now();
+    if (moved) ending_.clock().moved(Clock::now());
     check_output_limit();
     if (gone_) return;
     if (broker_at_ >= 0 && set_[static_cast<std::size_t>(broker_at_)].revents != 0) options_.broker->on_readable();
-    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0)
-      stop(Reason::kCancelled, "cancelled by the caller");
+    if (cancel_at_ >= 0 && set_[static_cast<std::size_t>(cancel_at_)].revents != 0) stop(command::cancelled());
     for (std::size_t i = notices_at_; i < count_; ++i) {
       if (set_[i].revents != 0) {
         sample_limits(Clock::now());
@@ -158,7 +156,7 @@ class Supervisor {
   void on_event(const launch::Event& event) {
     switch (event.kind) {
       case launch::Event::Kind::kStarted:
-        start_clock(event.at);
+        ending_.clock().begin(event.at);  // on a busy machine its message comes later than the command's first output
         return;
       case launch::Event::Kind::kExecFailed:
         supervised_.exec_errno = event.errnum;
@@ -190,7 +188,7 @@ class Supervisor {
     if (stdio_.output() != nullptr) read_at_end_[0] = stdio_.output()->total();
     if (stdio_.error() != nullptr) read_at_end_[1] = stdio_.error()->total();
     if (stdio_.input() != nullptr) stdio_.input()->give_back();
-    if (cause_) drain_until_ = Clock::now() + std::max(limits_.kill_grace, milliseconds(1000));
+    if (ending_.ending()) drain_until_ = Clock::now() + std::max(limits_.kill_grace, milliseconds(1000));
   }
 
   void on_signals() {
@@ -241,16 +239,16 @@ class Supervisor {
   // Whoever sends TERM, or closes the terminal, wants the end, also of a command that ignores it.
   void tell_to_end(int signal) {
     if (gone_) drained_ = true;
-    else if (told_.again(Clock::now())) return kill_now();
+    else if (told_.again(Clock::now())) return carry_out(ending_.kill(Clock::now()));
     forward(signal);
-    if (!kill_at_) kill_at_ = told_.kill_at();
+    ending_.clock().kill_by(*told_.kill_at());
   }
 
   // A second one soon after the first means it: the command did not end by the first.
   void interrupt() {
     const Clock::time_point now = Clock::now();
     if (gone_) drained_ = true;
-    else if (interrupted_ && now - *interrupted_ < std::max(limits_.kill_grace, milliseconds(2000))) kill_now();
+    else if (interrupted_ && now - *interrupted_ < std::max(limits_.kill_grace, milliseconds(2000))) carry_out(ending_.kill(now));
     else forward(SIGINT);
     interrupted_ = now;
   }
@@ -297,52 +295,29 @@ class Supervisor {
       if (drain_until_ && now >= *drain_until_) drained_ = true;
       return;
     }
-    if (!cause_ && wall_ && now >= *wall_) stop(Reason::kTimeout, timeout_message(*effective_timeout(limits_)));
-    if (!cause_ && idle_check_ && now >= *idle_check_) check_idle(now);
+    carry_out(ending_.due(now));
+    if (ending_.idle_look_due(now)) carry_out(ending_.look_idle(now, tree_cpu()));
     sample_limits(now);
-    if (kill_at_ && now >= *kill_at_) kill_now();
-    if (give_up_ && now >= *give_up_) end();
   }
 
-  // TERM to everything inside, KILL after the grace. CONT because a stopped process does not see TERM.
-  void stop(Reason reason, std::string message) {
-    if (cause_ || gone_) return;
-    cause_ = reason;
-    supervised_.result.message = std::move(message);
-    if (limits_.kill_grace <= 0ms) return kill_now();
-    sandbox_.signal(0, SIGTERM);
-    sandbox_.signal(0, SIGCONT);
-    kill_at_ = Clock::now() + limits_.kill_grace;
+  void stop(command::Cause cause, How how = How::kGently) {
+    if (!gone_) carry_out(ending_.stop(std::move(cause), how, Clock::now()));
   }
 
   void stop_at_limit(Reason reason, std::string limit, std::string message) {
-    if (cause_ || gone_) return;
-    cause_ = reason;
-    supervised_.result.message = std::move(message);
+    if (ending_.ending() || gone_) return;
     supervised_.result.limits_hit.push_back(std::move(limit));
-    kill_now();
+    stop({reason, std::move(message)}, How::kAtOnce);
   }
 
-  void kill_now() {
-    if (gone_) return;
-    kill_at_.reset();
-    sandbox_.signal(0, SIGKILL);
-    if (!give_up_) give_up_ = Clock::now() + kInitGrace;
+  void carry_out(Act act) {
+    if (gone_ || act == Act::kNone) return;
+    if (act == Act::kGiveUp) return end();
+    sandbox_.signal(0, act == Act::kTerm ? SIGTERM : SIGKILL);
+    if (act == Act::kTerm) sandbox_.signal(0, SIGCONT);
   }
 
   // --- idle and limits
-
-  Clock::duration idle_step() const { return std::max<Clock::duration>(*limits_.idle_timeout / 4, 5ms); }
-
-  void check_idle(Clock::time_point now) {
-    const auto cpu = tree_cpu();
-    // A sleeping program with a timer uses some microseconds; more than 1 % of the step is work.
-    if (cpu - last_cpu_ > std::chrono::duration_cast<std::chrono::microseconds>(idle_step()) / 100) last_activity_ = now;
-    last_cpu_ = cpu;
-    if (now - last_activity_ >= *limits_.idle_timeout)
-      return stop(Reason::kIdle, format("no input, output or processor use for {}", to_string(*limits_.idle_timeout)));
-    idle_check_ = std::min(now + idle_step(), last_activity_ + *limits_.idle_timeout);
-  }
 
   std::chrono::microseconds tree_cpu() const {
     if (options_.limit_set != nullptr) return options_.limit_set->tree_cpu();
@@ -357,7 +332,7 @@ class Supervisor {
   }
 
   void check_output_limit() {
-    if (limits_.output_action != OutputAction::kKill || !limits_.output_bytes || cause_) return;
+    if (limits_.output_action != OutputAction::kKill || !limits_.output_bytes || ending_.ending()) return;
     for (Pump* pump : {stdio_.output(), stdio_.error()}) {
       if (pump == nullptr || !pump->over_cap()) continue;
       output_hit_ = true;
@@ -390,22 +365,16 @@ class Supervisor {
   Supervised finish() {
     ExecResult& result = supervised_.result;
     supervised_.ended = ended_;
-    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(ended_ - started_);
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(ended_ - ending_.clock().begun());
     // No report from init: it was killed, and took the command with it.
     const int status = exit_ ? exit_->wait_status : SIGKILL;
     if (supervised_.exec_errno == 0) {
-      std::string why = std::move(result.message);
-      set_exit(result, status);
+      ending_.tell_exit(result, status);
       if (exit_) set_usage(exit_->usage);
-      if (cause_) {
-        result.message = std::move(why);
-        result.reason = *cause_;
-        result.exit_code = exit_code_of(*cause_, result.exit_code);
-      }
       apply_limits(status);
-      if (!cause_ && status == SIGKILL && told_.kill_at())
+      if (!ending_.ending() && status == SIGKILL && told_.kill_at())
         result.message = format("killed: it was told to end and had not within {}", to_string(limits_.kill_grace));
-      else if (!cause_ && !exit_ && result.reason == Reason::kSignalled)
+      else if (!ending_.ending() && !exit_ && result.reason == Reason::kSignalled)
         result.message = "the sandbox was killed from outside, or the machine ran out of memory";
     }
     note_lost_output();
@@ -416,18 +385,6 @@ class Supervisor {
     supervised_.output_dropped += result.out.omitted + result.err.omitted;
     if (!output_hit_ && supervised_.output_dropped > 0) result.limits_hit.emplace_back("output");
     return std::move(supervised_);
-  }
-
-  static int exit_code_of(Reason reason, int own) noexcept {
-    switch (reason) {
-      case Reason::kTimeout:
-      case Reason::kIdle:
-        return 124;
-      case Reason::kCancelled:
-        return own >= 128 ? own : 128 + SIGTERM;  // never a success: it was told to end
-      default:
-        return kKilled;
-    }
   }
 
   void set_usage(const rusage& usage) {
@@ -445,10 +402,7 @@ class Supervisor {
     for (std::string& limit : end.limits_hit) {
       if (std::ranges::find(result.limits_hit, limit) == result.limits_hit.end()) result.limits_hit.push_back(std::move(limit));
     }
-    if (cause_ || !end.reason) return;
-    result.reason = *end.reason;
-    result.message = std::move(end.message);
-    if (result.signal) result.exit_code = 128 + *result.signal;
+    if (end.reason) ending_.tell_limit(result, *end.reason, std::move(end.message));
   }
 
   // A full disk or a closed terminal is no fault of the command, but its output is not where the caller thinks it is.
@@ -476,11 +430,10 @@ class Supervisor {
   std::size_t pump_at_[3]{};
   int pump_count_[3]{};
 
-  std::optional<Clock::time_point> wall_, idle_check_, kill_at_, give_up_, drain_until_, interrupted_;
-  Clock::time_point started_, last_activity_, ended_{};
-  std::chrono::microseconds last_cpu_{0};
+  command::Ending ending_;
+  std::optional<Clock::time_point> drain_until_, interrupted_;
+  Clock::time_point ended_{};
   ToldToEnd told_;
-  std::optional<Reason> cause_;  // why we end it; unset while it runs and when it ended by itself
   std::optional<launch::Exit> exit_;
   std::uint64_t read_at_end_[2]{};
   bool gone_ = false, drained_ = false, output_hit_ = false;
@@ -491,20 +444,6 @@ class Supervisor {
 std::optional<milliseconds> effective_timeout(const Limits& limits) noexcept {
   if (limits.timeout && limits.max_timeout) return std::min(*limits.timeout, *limits.max_timeout);
   return limits.timeout ? limits.timeout : limits.max_timeout;
-}
-
-void set_exit(ExecResult& result, int wait_status) {
-  if (!WIFSIGNALED(wait_status)) {
-    result.reason = Reason::kExited;
-    result.exit_code = WEXITSTATUS(wait_status);
-    return;
-  }
-  const int signal = WTERMSIG(wait_status);
-  const char* name = sigabbrev_np(signal);
-  result.reason = Reason::kSignalled;
-  result.signal = signal;
-  result.exit_code = 128 + signal;
-  result.message = name != nullptr ? format("killed by SIG{}", name) : format("killed by signal {}", signal);
 }
 
 Supervised supervise(launch::Sandbox& sandbox, Stdio& stdio, const Limits& limits, const SuperviseOptions& options) {

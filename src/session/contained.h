@@ -16,6 +16,8 @@
 #include "base/owner.h"
 #include "belljar/container.h"
 #include "belljar/sandbox.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "runtime/embed.h"
 #include "session/contained_box.h"
 #include "session/contained_run.h"
@@ -23,14 +25,6 @@
 #include "session/lifecycle.h"
 
 namespace belljar::session {
-
-class ContainedCommand;
-
-// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
-struct ContainedHome {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<ContainedCommand>> commands;  // guarded by mutex
-};
 
 class ContainedSandbox final : public Sandbox {
  public:
@@ -93,7 +87,7 @@ class ContainedSandbox final : public Sandbox {
   Result<Box> box_for_command(const Running& running);
   Result<backend::container::ContainerStats> usage(
       const Running& running, const CancelToken& cancel);  // of the session's container, or of all that there are
-  Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
+  Result<std::shared_ptr<ContainedRun>> begin(command::Request request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
   Result<std::string> on_host(const std::string& path) const;
 
@@ -103,7 +97,7 @@ class ContainedSandbox final : public Sandbox {
   CancelToken cancel_;
   std::string id_, shown_at_;
   OwningProcess owner_;  // of what was started
-  std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
+  std::shared_ptr<command::Home> home_ = std::make_shared<command::Home>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const Running> running_;          // guarded by mutex_; null: not started, or stopped

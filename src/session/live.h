@@ -14,6 +14,7 @@
 #include "backend/native/host.h"
 #include "base/owner.h"
 #include "belljar/sandbox.h"
+#include "command/process.h"
 #include "runtime/embed.h"
 #include "session/core.h"
 #include "session/lifecycle.h"
@@ -22,18 +23,10 @@
 
 namespace belljar::session {
 
-class SpawnedCommand;
-
 // A command whose streams somebody else serves.
 struct Handed {
   std::unique_ptr<Process> process;
   UniqueFd master;  // with a terminal: its other side
-};
-
-// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
-struct Detached {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<SpawnedCommand>> commands;  // guarded by mutex
 };
 
 class LiveSandbox final : public Sandbox {
@@ -114,7 +107,7 @@ class LiveSandbox final : public Sandbox {
   std::string id_;
   OwningProcess owner_;  // of what was started
   std::function<void(const ExecResult&)> on_end_;
-  std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
+  std::shared_ptr<command::Home> detached_ = std::make_shared<command::Home>();
   std::atomic<std::uint64_t> execs_{0}, written_{0};
   std::mutex life_;  // start and stop, one at a time; before mutex_
   mutable std::mutex mutex_;

@@ -27,7 +27,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "runtime/capture.h"
+#include "command/capture.h"
 #include "runtime/signals.h"
 #include "runtime/terminal.h"
 #include "runtime/told_to_end.h"
@@ -71,7 +71,7 @@ class Outlet {
 
  private:
   const int fd_;
-  runtime::Head head_;
+  command::Head head_;
   std::string held_;
 };
 

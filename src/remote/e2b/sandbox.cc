@@ -23,6 +23,9 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "command/ending.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "http/client.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
@@ -33,11 +36,9 @@
 #include "remote/environment.h"
 #include "remote/in_time.h"
 #include "remote/paths.h"
-#include "remote/process.h"
 #include "remote/report.h"
 #include "runtime/enforcement.h"
 #include "runtime/json.h"
-#include "session/checks.h"
 #include "session/ended.h"
 #include "session/in_time.h"
 
@@ -253,53 +254,34 @@ Result<SandboxStats> RemoteSandbox::stats(const CallOptions& options) {
 
 // --- commands
 
-Result<RunRequest> RemoteSandbox::request_for(const RunningPtr& alive, const Command& command) const {
-  RunRequest request;
-  request.cwd = BELLJAR_TRY(alive->files.find_cwd(command.cwd));
-  request.command = command;
+Result<command::Request> RemoteSandbox::elsewhere(const RunningPtr& alive, command::Request request) const {
+  request.cwd = BELLJAR_TRY(alive->files.find_cwd(request.command.cwd));
   for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
-  request.limits = config_.policy.limits;
   return request;
 }
 
 Result<ExecResult> RemoteSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
+  BELLJAR_CHECK(command::check_command(command));
+  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check_no_hosts(options.allowed_domains));
   const auto alive = BELLJAR_TRY(running());
-  RunRequest request = BELLJAR_TRY(request_for(alive, command));
-  if (options.cancel.cancelled()) return session::cancelled_before_start();
-  request.timeout = session::exec_timeout(options, limits);
-  request.stdin_bytes = options.stdin_bytes;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  const auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  auto request = BELLJAR_TRY(elsewhere(alive, command::make_request(command, options, config_.policy.limits)));
+  if (options.cancel.cancelled()) return command::cancelled_before_start();
+  const auto run = BELLJAR_TRY(alive->core->start(std::move(request)));
   ++execs_;
   return run->finish();
 }
 
 Result<std::unique_ptr<Process>> RemoteSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
+  BELLJAR_CHECK(command::check_command(command));
+  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check_no_hosts(options.allowed_domains));
   const auto alive = BELLJAR_TRY(running());
-  RunRequest request = BELLJAR_TRY(request_for(alive, command));
-  if (options.cancel.cancelled()) return session::make_cancelled_process();
-  request.timeout = session::spawn_timeout(options, limits);
-  request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.terminal = options.terminal;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  request.backstop = false;
-  auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  auto request = BELLJAR_TRY(elsewhere(alive, command::make_request(command, options, config_.policy.limits)));
+  if (options.cancel.cancelled()) return command::make_cancelled_process();
+  auto run = BELLJAR_TRY(alive->core->start(std::move(request)));
   ++execs_;
-  return std::unique_ptr<Process>(std::make_unique<RemoteProcess>(std::move(run)));
+  return command::follow(std::move(run), nullptr);
 }
 
 // --- files

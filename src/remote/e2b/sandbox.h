@@ -58,7 +58,7 @@ class RemoteSandbox final : public E2bSandbox {
   Result<RunningPtr> running() const;
   Result<Control> find_service();
   Result<Granted> enter(const Control& control);
-  Result<RunRequest> request_for(const RunningPtr& alive, const Command& command) const;
+  Result<command::Request> elsewhere(const RunningPtr& alive, command::Request request) const;
   Result<void> leave_it(const CancelToken& end);
   RunningPtr leave();  // ends the commands; null: it does not run
 

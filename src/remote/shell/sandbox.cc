@@ -21,17 +21,18 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
+#include "command/ending.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "remote/environment.h"
 #include "remote/in_time.h"
 #include "remote/paths.h"
-#include "remote/process.h"
 #include "remote/report.h"
 #include "remote/shell/core.h"
 #include "remote/shell/files.h"
 #include "remote/shell/machine.h"
 #include "remote/shell/run.h"
 #include "runtime/enforcement.h"
-#include "session/checks.h"
 #include "session/ended.h"
 #include "session/in_time.h"
 
@@ -240,55 +241,38 @@ Result<SandboxStats> ShellSandbox::stats(const CallOptions& options) {
 
 // --- commands
 
-Result<RunRequest> ShellSandbox::request_for(const Command& command) const {
-  RunRequest request;
-  request.cwd = BELLJAR_TRY(cwd_below(workspace_, command.cwd));
-  request.command = command;
+Result<command::Request> ShellSandbox::elsewhere(const RunningPtr& /*alive*/, command::Request request) const {
+  request.cwd = BELLJAR_TRY(cwd_below(workspace_, request.command.cwd));
   for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
-  request.limits = config_.policy.limits;
   return request;
 }
 
 Result<ExecResult> ShellSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
+  BELLJAR_CHECK(command::check_command(command));
+  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check_no_hosts(options.allowed_domains));
   const auto alive = BELLJAR_TRY(running());
-  RunRequest request = BELLJAR_TRY(request_for(command));
-  if (options.cancel.cancelled()) return session::cancelled_before_start();
-  request.timeout = session::exec_timeout(options, limits);
-  request.stdin_bytes = options.stdin_bytes;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  const auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  auto request = BELLJAR_TRY(elsewhere(alive, command::make_request(command, options, config_.policy.limits)));
+  if (options.cancel.cancelled()) return command::cancelled_before_start();
+  const auto run = BELLJAR_TRY(alive->core->start(std::move(request)));
   ++execs_;
   return run->finish();
 }
 
 Result<std::unique_ptr<Process>> ShellSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
+  BELLJAR_CHECK(command::check_command(command));
+  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check_no_hosts(options.allowed_domains));
   const auto alive = BELLJAR_TRY(running());
   if (options.terminal)
     return Error(Code::kUnimplemented, format("the {} backend does not serve terminals", service_->name()))
         .reason("the service runs shell text, and has no terminal for it")
         .next("spawn it with a pipe, or by script(1) inside");
-  RunRequest request = BELLJAR_TRY(request_for(command));
-  if (options.cancel.cancelled()) return session::make_cancelled_process();
-  request.timeout = session::spawn_timeout(options, limits);
-  request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
+  auto request = BELLJAR_TRY(elsewhere(alive, command::make_request(command, options, config_.policy.limits)));
+  if (options.cancel.cancelled()) return command::make_cancelled_process();
+  auto run = BELLJAR_TRY(alive->core->start(std::move(request)));
   ++execs_;
-  return std::unique_ptr<Process>(std::make_unique<RemoteProcess>(std::move(run)));
+  return command::follow(std::move(run), nullptr);
 }
 
 // --- files

@@ -73,7 +73,7 @@ class ShellSandbox : public CloudSandbox {
   Result<std::shared_ptr<const Machine>> enter() const;
   Error abandon(const std::string& remote, Error error) const;
   Result<RunningPtr> running() const;
-  Result<RunRequest> request_for(const Command& command) const;
+  Result<command::Request> elsewhere(const RunningPtr& alive, command::Request request) const;
   Result<void> leave_it(const CancelToken& end);
   RunningPtr leave();  // ends the commands; null: it does not run
 

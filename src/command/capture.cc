@@ -1,11 +1,11 @@
-#include "runtime/capture.h"
+#include "command/capture.h"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace belljar::runtime {
+namespace belljar::command {
 namespace {
 
 // Of the UTF-8 sequence that `lead` begins; 1 for what begins none.
@@ -61,4 +61,4 @@ std::size_t incomplete_tail(std::string_view text) noexcept {
   return 0;
 }
 
-}  // namespace belljar::runtime
+}  // namespace belljar::command

@@ -9,7 +9,7 @@
 
 #include "belljar/exec_result.h"
 
-namespace belljar::runtime {
+namespace belljar::command {
 
 class Capture {
  public:
@@ -50,4 +50,4 @@ class Head {
 // at all are left alone: binary output is the program's business.
 std::size_t incomplete_tail(std::string_view text) noexcept;
 
-}  // namespace belljar::runtime
+}  // namespace belljar::command

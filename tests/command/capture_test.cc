@@ -1,8 +1,8 @@
-#include "runtime/capture.h"
+#include "command/capture.h"
 
 #include <gtest/gtest.h>
 
-namespace belljar::runtime {
+namespace belljar::command {
 namespace {
 
 Output capture(std::uint64_t cap, std::initializer_list<std::string_view> pieces) {
@@ -78,4 +78,4 @@ TEST(IncompleteTail, KnowsEachLength) {
 }
 
 }  // namespace
-}  // namespace belljar::runtime
+}  // namespace belljar::command
