@@ -99,7 +99,7 @@ Result<void> check(const VolcengineOptions& options) {
   return {};
 }
 
-Result<std::shared_ptr<ShellSandbox>> make(const SandboxConfig& config, const VolcengineOptions& options) {
+Result<std::shared_ptr<CloudSandbox>> make(const SandboxConfig& config, const VolcengineOptions& options) {
   BELLJAR_CHECK(check(options));
   // One that is there already; what was made here is given its whole life anew by every start.
   const bool contained = !options.aio_url.empty();
@@ -109,13 +109,13 @@ Result<std::shared_ptr<ShellSandbox>> make(const SandboxConfig& config, const Vo
                      .on_stop = options.on_stop,
                      .request_timeout = options.request_timeout};
   if (!contained && options.sandbox_id.empty()) shell.lifetime = options.lifetime;
-  return ShellSandbox::make(std::make_shared<Late>(options, config), config, std::move(shell));
+  return ShellSandbox::make(std::make_shared<Late>(options, config), config, shell);
 }
 
 Result<std::shared_ptr<CloudSandbox>> started(const SandboxConfig& config, const VolcengineOptions& options) {
   auto sandbox = BELLJAR_TRY(make(config, options));
   BELLJAR_CHECK(sandbox->start());
-  return std::shared_ptr<CloudSandbox>(std::move(sandbox));
+  return sandbox;
 }
 
 }  // namespace
@@ -136,8 +136,7 @@ Result<std::shared_ptr<CloudSandbox>> VolcengineSandbox::connect(const std::stri
 
 SandboxFactory volcengine_backend(VolcengineOptions options) {
   return [options = std::move(options)](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
-    auto sandbox = BELLJAR_TRY(make(config, options));
-    return std::shared_ptr<Sandbox>(std::move(sandbox));
+    return std::shared_ptr<Sandbox>(BELLJAR_TRY(make(config, options)));
   };
 }
 
