@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -28,15 +29,8 @@
 #include "command/run.h"
 
 namespace belljar::command {
-namespace {
 
 using std::chrono::milliseconds;
-
-// Takes the command of `run` out of `home`: its pipes and eventfds are open for as long as it lies there. It is destroyed without
-// the lock.
-void leave(const std::shared_ptr<Home>& home, const Run& run);
-
-}  // namespace
 
 class Followed {
  public:
@@ -45,7 +39,7 @@ class Followed {
       : state_(std::make_shared<State>(std::move(run))), pid_(state_->run->await_start()) {
     thread_ = start_thread([state = state_, home] {
       state->follow();
-      if (const auto kept = home.lock()) leave(kept, *state->run);
+      if (const auto kept = home.lock()) leave(*kept, *state->run);
     });
   }
   // Waits for the end, unless that is the thread itself.
@@ -112,21 +106,22 @@ class Followed {
     }
   };
 
+  // Takes the command of `run` out of there: its pipes and eventfds are open for as long as it lies in it.
+  static void leave(Home& home, const Run& run) {
+    std::shared_ptr<Followed> left;  // destroyed without the lock
+    const std::lock_guard lock(home.mutex);
+    const auto found = std::ranges::find_if(home.commands, [&](const auto& command) { return &command->run() == &run; });
+    if (found == home.commands.end()) return;
+    left = std::move(*found);
+    home.commands.erase(found);
+  }
+
   std::shared_ptr<State> state_;
   int pid_;
   std::thread thread_;
 };
 
 namespace {
-
-void leave(const std::shared_ptr<Home>& home, const Run& run) {
-  std::shared_ptr<Followed> left;
-  const std::lock_guard lock(home->mutex);
-  const auto found = std::ranges::find_if(home->commands, [&](const auto& command) { return &command->run() == &run; });
-  if (found == home->commands.end()) return;
-  left = std::move(*found);
-  home->commands.erase(found);
-}
 
 class Handle final : public Process {
  public:
@@ -183,10 +178,11 @@ class Handle final : public Process {
   const OwningProcess owner_;
 };
 
-class CancelledProcess final : public Process {
+class EndedProcess final : public Process {
  public:
+  EndedProcess(ExecResult result, std::string why) : result_(std::move(result)), why_(std::move(why)) {}
   int pid() const noexcept override { return 0; }
-  Result<std::optional<ExecResult>> wait(std::optional<milliseconds>) override { return std::optional(cancelled_before_start()); }
+  Result<std::optional<ExecResult>> wait(std::optional<milliseconds>) override { return std::optional(result_); }
   Result<void> signal(int) override { return ended(); }
   Result<void> write_stdin(std::string_view, milliseconds) override { return ended(); }
   Result<void> close_stdin() override { return {}; }
@@ -194,9 +190,9 @@ class CancelledProcess final : public Process {
   Result<void> detach() override { return {}; }
 
  private:
-  static Error ended() {
-    return Error(Code::kFailedPrecondition, "the command has ended").reason("it was cancelled before its start");
-  }
+  Error ended() const { return Error(Code::kFailedPrecondition, "the command has ended").reason(why_); }
+  const ExecResult result_;
+  const std::string why_;
 };
 
 }  // namespace
@@ -218,6 +214,12 @@ Result<std::unique_ptr<Process>> follow(std::shared_ptr<Run> run, const std::sha
   }
 }
 
-std::unique_ptr<Process> make_cancelled_process() { return std::make_unique<CancelledProcess>(); }
+std::unique_ptr<Process> make_ended_process(ExecResult result, std::string why) {
+  return std::make_unique<EndedProcess>(std::move(result), std::move(why));
+}
+
+std::unique_ptr<Process> make_cancelled_process() {
+  return make_ended_process(cancelled_before_start(), "it was cancelled before its start");
+}
 
 }  // namespace belljar::command

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "belljar/process.h"
@@ -24,7 +25,9 @@ void clear(Home& home);
 // Follows `run`, whose start it waits for. `home`: where it is kept once it is detached; null: what is detached needs nobody here.
 // Errors: kResourceExhausted, no thread; then it is ended, for nobody would.
 Result<std::unique_ptr<Process>> follow(std::shared_ptr<Run> run, const std::shared_ptr<Home>& home);
-// Of a command that its caller had cancelled before it was sent: it has ended.
+// Of a command that was never sent, and has ended so; `why`, for who asks more of it.
+std::unique_ptr<Process> make_ended_process(ExecResult result, std::string why);
+// Of one that its caller had cancelled before.
 std::unique_ptr<Process> make_cancelled_process();
 
 }  // namespace belljar::command

@@ -12,9 +12,6 @@
 
 namespace belljar::command {
 
-using policy::check_command;
-using policy::check_timeout;
-
 enum class For { kExec, kSpawn, kHelper };  // kHelper: one of ours, for a file call or the end of another
 
 struct Request {
@@ -31,6 +28,13 @@ struct Request {
   std::vector<std::string> allowed_domains;  // open while it runs, beside the policy's
   Limits limits;                             // the policy's: the grace before KILL, what too much output does
 };
+
+// Of exec and of spawn. Errors: kInvalidArgument, see check_command.h.
+template <class Options>
+Result<void> check(const Command& command, const Options& options) {
+  BELLJAR_CHECK(policy::check_command(command));
+  return policy::check_timeout(options.timeout);
+}
 
 Request make_request(const Command& command, const ExecOptions& options, const Limits& limits);
 Request make_request(const Command& command, const SpawnOptions& options, const Limits& limits);

@@ -412,8 +412,7 @@ Result<std::shared_ptr<ContainedRun>> ContainedSandbox::begin(command::Request r
 }
 
 Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(command::check_command(command));
-  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
     return command::cancelled_before_start();
@@ -422,8 +421,7 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
 }
 
 Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(command::check_command(command));
-  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
     return command::make_cancelled_process();
@@ -452,40 +450,9 @@ Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
       .next("name a path inside of the workspace");
 }
 
-Result<std::string> ContainedSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.read(BELLJAR_TRY(on_host(path)), options);
-}
-Result<void> ContainedSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  BELLJAR_CHECK(BELLJAR_TRY(running(options.call))->files.write(BELLJAR_TRY(on_host(path)), bytes, options));
-  written_ += bytes.size();
-  return {};
-}
-Result<std::vector<FileInfo>> ContainedSandbox::list(const std::string& path, const CallOptions& options) {
-  return BELLJAR_TRY(running(options))->files.list(BELLJAR_TRY(on_host(path)), options);
-}
-Result<FileInfo> ContainedSandbox::stat(const std::string& path, const CallOptions& options) {
+Result<std::shared_ptr<const Files>> ContainedSandbox::files(const CallOptions& options) const {
   const auto alive = BELLJAR_TRY(running(options));
-  const std::string named = BELLJAR_TRY(on_host(path));
-  FileInfo info = BELLJAR_TRY(alive->files.stat(named, options));
-  info.path = path;
-  return info;
-}
-Result<void> ContainedSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.make_dir(BELLJAR_TRY(on_host(path)), options);
-}
-Result<void> ContainedSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
-  return BELLJAR_TRY(running(options))->files.rename(BELLJAR_TRY(on_host(from)), BELLJAR_TRY(on_host(to)), options);
-}
-Result<void> ContainedSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.remove(BELLJAR_TRY(on_host(path)), options);
-}
-Result<GlobResult> ContainedSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return BELLJAR_TRY(running())->files.glob(BELLJAR_TRY(on_host(pattern)), options);
-}
-Result<GrepResult> ContainedSandbox::grep(const std::string& text, const GrepOptions& options) {
-  GrepOptions there = options;
-  there.files = BELLJAR_TRY(on_host(options.files));
-  return BELLJAR_TRY(running())->files.grep(text, there);
+  return std::shared_ptr<const Files>(alive, &alive->files);
 }
 
 // --- the hosts that may be reached

@@ -326,8 +326,7 @@ Result<SandboxStats> LiveSandbox::stats(const CallOptions& options) {
 }
 
 Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(command::check_command(command));
-  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
   if (options.cancel.cancelled()) return command::cancelled_before_start();
   const auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
@@ -336,8 +335,7 @@ Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& 
 }
 
 Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(command::check_command(command));
-  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
   if (options.cancel.cancelled()) return command::make_cancelled_process();
   auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
@@ -346,8 +344,7 @@ Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, cons
 }
 
 Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends) {
-  BELLJAR_CHECK(command::check_command(command));
-  BELLJAR_CHECK(command::check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
   if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot start a command").reason("the caller cancelled it");
   const auto running =
@@ -363,41 +360,11 @@ ExecResult LiveSandbox::take_seen() {
   return seen;
 }
 
-template <class Act>
-auto LiveSandbox::with_files(const CallOptions& options, Act act) const -> decltype(act(std::declval<const Files&>())) {
-  const auto [alive, use] = BELLJAR_TRY(core(options));
-  return act(alive->files());
+Result<std::shared_ptr<const Files>> LiveSandbox::files(const CallOptions& options) const {
+  const auto held = std::make_shared<InUse>(BELLJAR_TRY(core(options)));
+  return std::shared_ptr<const Files>(held, &held->core->files());
 }
 
-Result<std::string> LiveSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.read(path, options); });
-}
-Result<void> LiveSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  auto done = with_files(options.call, [&](const Files& files) { return files.write(path, bytes, options); });
-  if (done) written_ += bytes.size();
-  return done;
-}
-Result<std::vector<FileInfo>> LiveSandbox::list(const std::string& path, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.list(path, options); });
-}
-Result<FileInfo> LiveSandbox::stat(const std::string& path, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.stat(path, options); });
-}
-Result<void> LiveSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.make_dir(path, options); });
-}
-Result<void> LiveSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.rename(from, to, options); });
-}
-Result<void> LiveSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.remove(path, options); });
-}
-Result<GlobResult> LiveSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return with_files({}, [&](const Files& files) { return files.glob(pattern, options); });
-}
-Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions& options) {
-  return with_files({}, [&](const Files& files) { return files.grep(text, options); });
-}
 Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
   const auto [alive, use] = BELLJAR_TRY(core());
   return open_watch(alive, path, options);
