@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -88,6 +89,13 @@ void set_exit(ExecResult& result, int wait_status) {
   result.signal = signal;
   result.exit_code = 128 + signal;
   result.message = name != nullptr ? format("killed by SIG{}", name) : format("killed by signal {}", signal);
+}
+
+Usage usage_of(const rusage& usage) noexcept {
+  const auto micro = [](const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); };
+  Usage used{.cpu_user = micro(usage.ru_utime), .cpu_system = micro(usage.ru_stime), .peak_memory = {}};
+  if (usage.ru_maxrss > 0) used.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  return used;
 }
 
 ExecResult cancelled_before_start() {

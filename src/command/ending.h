@@ -2,6 +2,8 @@
 // last what its result says: reason, exit code and sentence. No I/O and no clock: a test is a table.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <chrono>
 #include <optional>
 #include <string>
@@ -77,6 +79,9 @@ class Ending {
 
 // 128 + n with the reason, or the program's own code.
 void set_exit(ExecResult& result, int wait_status);
+
+// What wait4(2) says of all its processes; the memory is the largest one's.
+Usage usage_of(const rusage& usage) noexcept;
 
 // Of a command that its caller had cancelled before it was sent.
 ExecResult cancelled_before_start();

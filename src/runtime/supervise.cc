@@ -370,7 +370,7 @@ class Supervisor {
     const int status = exit_ ? exit_->wait_status : SIGKILL;
     if (supervised_.exec_errno == 0) {
       ending_.tell_exit(result, status);
-      if (exit_) set_usage(exit_->usage);
+      if (exit_) result.usage = command::usage_of(exit_->usage);
       apply_limits(status);
       if (!ending_.ending() && status == SIGKILL && told_.kill_at())
         result.message = format("killed: it was told to end and had not within {}", to_string(limits_.kill_grace));
@@ -385,13 +385,6 @@ class Supervisor {
     supervised_.output_dropped += result.out.omitted + result.err.omitted;
     if (!output_hit_ && supervised_.output_dropped > 0) result.limits_hit.emplace_back("output");
     return std::move(supervised_);
-  }
-
-  void set_usage(const rusage& usage) {
-    const auto micro = [](const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); };
-    supervised_.result.usage.cpu_user = micro(usage.ru_utime);
-    supervised_.result.usage.cpu_system = micro(usage.ru_stime);
-    if (usage.ru_maxrss > 0) supervised_.result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
   }
 
   void apply_limits(int status) {

@@ -61,8 +61,6 @@ ssize_t write_quietly(int fd, std::string_view bytes) {
   return ::write(fd, bytes.data(), bytes.size());
 }
 
-std::chrono::microseconds micro(const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); }
-
 }  // namespace
 
 Running::Running(std::shared_ptr<Core> core, command::Request request, HandedEnds handed)
@@ -357,11 +355,9 @@ void Running::set_end(ExecResult& result) {
     result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Steady::now() - begun);
     return;
   }
-  const rusage& usage = exited_->exit.usage;
   ending_.tell_exit(result, exited_->exit.wait_status);
   result.duration = std::chrono::duration_cast<std::chrono::microseconds>(exited_->at - begun);
-  result.usage = {.cpu_user = micro(usage.ru_utime), .cpu_system = micro(usage.ru_stime), .peak_memory = {}};
-  if (usage.ru_maxrss > 0) result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  result.usage = command::usage_of(exited_->exit.usage);
   if (limits_) result.limits_hit = limits_->limits_hit;
   if (ending_.ending()) return;
   // What ended with a code of its own was ended by no limit, whatever was over one meanwhile. 128+n may be a shell's word for it.

@@ -54,30 +54,35 @@ class ShellPlace final : public Place {
 
 class ShellCloud final : public Cloud {
  public:
-  ShellCloud(std::shared_ptr<const Service> service, ShellOptions options)
-      : service_(std::move(service)), options_(std::move(options)) {}
+  ShellCloud(std::string_view name, FindService find, ShellOptions options)
+      : name_(name), find_(std::move(find)), options_(std::move(options)) {}
 
-  std::string_view name() const noexcept override { return service_->name(); }
+  std::string_view name() const noexcept override { return name_; }
   Elsewhere elsewhere(const SandboxConfig& config) const override {
+    const auto service = find_();
     return {.backend = {},
             .options = options_.type,
             .image = "image",
             .host = {},
             .workspace = {},
-            .isolation = service_->isolation(),
+            .isolation = service ? (*service)->isolation() : Isolation::kNone,
             .clock = "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later",
-            .holds = [this, &config](std::string_view clause) { return service_->holds(config.policy, clause); }};
+            .holds = [service, &config](std::string_view clause) {
+              return service ? (*service)->holds(config.policy, clause) : Holds{};
+            }};
   }
   Result<std::string> check(const SandboxConfig& config) const override {
-    BELLJAR_CHECK(service_->check_served(config.policy));
-    return service_->host();
+    const auto service = BELLJAR_TRY(find_());
+    BELLJAR_CHECK(service->check_served(config.policy));
+    return service->host();
   }
   Result<std::shared_ptr<Place>> enter(const SandboxConfig& config, const std::string& workspace,
                                        const std::string& before) const override {
+    auto service = BELLJAR_TRY(find_());
     const auto machine =
-        BELLJAR_TRY(before.empty() ? service_->create(config.policy, config.cancel) : connect(before, config.cancel));
+        BELLJAR_TRY(before.empty() ? service->create(config.policy, config.cancel) : connect(*service, before, config.cancel));
     auto core = std::make_shared<Core>(machine, workspace, random_hex(8), options_.request_timeout);
-    return std::shared_ptr<Place>(std::make_shared<ShellPlace>(service_, std::move(core)));
+    return std::shared_ptr<Place>(std::make_shared<ShellPlace>(std::move(service), std::move(core)));
   }
   Result<void> check_spawn(const SpawnOptions& options) const override {
     if (!options.terminal) return {};
@@ -85,33 +90,41 @@ class ShellCloud final : public Cloud {
         .reason("the service runs shell text, and has no terminal for it")
         .next("spawn it with a pipe, or by script(1) inside");
   }
-  Result<bool> kill(const SandboxConfig& /*config*/, const std::string& id) const override { return service_->kill(id); }
+  Result<bool> kill(const SandboxConfig& /*config*/, const std::string& id) const override {
+    return BELLJAR_TRY(find_())->kill(id);
+  }
 
  private:
-  Result<std::shared_ptr<const Machine>> connect(const std::string& before, const CancelToken& cancel) const {
-    auto connected = service_->connect(before, cancel);
+  Result<std::shared_ptr<const Machine>> connect(const Service& service, const std::string& before,
+                                                 const CancelToken& cancel) const {
+    auto connected = service.connect(before, cancel);
     if (!connected && connected.error().code() == Code::kCanceled)
       return Error(connected.error())
           .next(format("it may have been resumed, and run on: pause or end {}", belljar::quoted(before)));
     auto machine = BELLJAR_TRY(std::move(connected));
-    if (options_.lifetime) BELLJAR_CHECK(service_->set_timeout(before, *options_.lifetime));
+    if (options_.lifetime) BELLJAR_CHECK(service.set_timeout(before, *options_.lifetime));
     return machine;
   }
 
-  const std::shared_ptr<const Service> service_;
+  const std::string_view name_;
+  const FindService find_;
   const ShellOptions options_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<CloudSandbox>> ShellSandbox::make(std::shared_ptr<const Service> service, const SandboxConfig& config,
+Result<std::shared_ptr<CloudSandbox>> ShellSandbox::make(const std::shared_ptr<const Service>& service, const SandboxConfig& config,
                                                          const ShellOptions& options) {
-  std::string workspace = BELLJAR_TRY(workspace_elsewhere(config.workspace, service->workspace()));
+  return make(service->name(), service->workspace(), [service] { return service; }, config, options);
+}
+
+Result<std::shared_ptr<CloudSandbox>> ShellSandbox::make(std::string_view name, std::string_view workspace, FindService find,
+                                                         const SandboxConfig& config, const ShellOptions& options) {
+  std::string there = BELLJAR_TRY(workspace_elsewhere(config.workspace, workspace));
   BELLJAR_CHECK(check_lifetime(options.lifetime));
   BELLJAR_CHECK(check_request_timeout(options.request_timeout));
-  return std::shared_ptr<CloudSandbox>(
-      std::make_shared<RemoteSandbox<CloudSandbox>>(std::make_shared<ShellCloud>(std::move(service), options), config,
-                                                    std::move(workspace), options.sandbox_id, options.on_stop));
+  return std::shared_ptr<CloudSandbox>(std::make_shared<RemoteSandbox<CloudSandbox>>(
+      std::make_shared<ShellCloud>(name, std::move(find), options), config, std::move(there), options.sandbox_id, options.on_stop));
 }
 
 }  // namespace belljar::remote::shell

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,10 +23,17 @@ struct ShellOptions {
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
 };
 
-// Asks nobody yet. Errors: kInvalidArgument, a workspace that is not absolute, a time that is not positive.
+// Finds the service, with its keys. Errors: those of the keys and addresses.
+using FindService = std::function<Result<std::shared_ptr<const Service>>()>;
+
 struct ShellSandbox {
-  static Result<std::shared_ptr<CloudSandbox>> make(std::shared_ptr<const Service> service, const SandboxConfig& config,
+  // Asks nobody yet. Errors: kInvalidArgument, a workspace that is not absolute, a time that is not positive.
+  static Result<std::shared_ptr<CloudSandbox>> make(const std::shared_ptr<const Service>& service, const SandboxConfig& config,
                                                     const ShellOptions& options);
+  // The same, of the service `name` that works in `workspace`: found by the first call that needs it, so that a sandbox can be
+  // made, and told of, without keys.
+  static Result<std::shared_ptr<CloudSandbox>> make(std::string_view name, std::string_view workspace, FindService find,
+                                                    const SandboxConfig& config, const ShellOptions& options);
 };
 
 }  // namespace belljar::remote::shell
