@@ -1,7 +1,6 @@
 // Dry run: commands are told and not executed, writes are kept in memory (pretended.h).
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -26,6 +25,8 @@
 #include "belljar/sandbox.h"
 #include "belljar/txn.h"
 #include "belljar/watch.h"
+#include "command/ending.h"
+#include "command/process.h"
 #include "decorate/call.h"
 #include "decorate/pretended.h"
 #include "policy/check_command.h"
@@ -37,33 +38,11 @@ namespace {
 constexpr const char* kNotExecuted = "dry run: not executed";
 
 ExecResult not_executed(const CancelToken& cancel) {
+  if (cancel.cancelled()) return command::cancelled_before_start();
   ExecResult result;
   result.message = kNotExecuted;
-  if (!cancel.cancelled()) return result;
-  // As inside: cancelled before its start.
-  result.exit_code = 128 + SIGTERM;
-  result.signal = SIGTERM;
-  result.reason = Reason::kCancelled;
-  result.message = "cancelled by the caller";
   return result;
 }
-
-// A command that was never started, and has ended.
-class PretendedProcess final : public Process {
- public:
-  explicit PretendedProcess(ExecResult result) : result_(std::move(result)) {}
-  int pid() const noexcept override { return 0; }
-  Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds>) override { return std::optional(result_); }
-  Result<void> signal(int) override { return ended(); }
-  Result<void> write_stdin(std::string_view, std::chrono::milliseconds) override { return ended(); }
-  Result<void> close_stdin() override { return {}; }
-  Result<void> resize(unsigned short, unsigned short) override { return ended(); }
-  Result<void> detach() override { return {}; }
-
- private:
-  ExecResult result_;
-  static Error ended() { return Error(Code::kFailedPrecondition, "the command has ended").reason(kNotExecuted); }
-};
 
 class DryRun final : public SandboxDecorator {
  public:
@@ -87,7 +66,7 @@ class DryRun final : public SandboxDecorator {
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override {
     BELLJAR_CHECK(check(command, options.timeout, options.allowed_domains));
     if (!options.cancel.cancelled()) tell({.kind = "spawn", .subject = decorate::text_of(command)});
-    return std::unique_ptr<Process>(std::make_unique<PretendedProcess>(not_executed(options.cancel)));
+    return command::make_ended_process(not_executed(options.cancel), kNotExecuted);
   }
   Result<std::string> read_file(const std::string& path, const ReadOptions& options) override {
     const std::lock_guard guard(mutex_);

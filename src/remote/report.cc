@@ -12,9 +12,9 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "command/request.h"
 #include "policy/backends.h"
 #include "runtime/unserved.h"
-#include "session/checks.h"
 
 namespace belljar::remote {
 namespace {
@@ -152,7 +152,7 @@ EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place)
                                 : place.isolation == Isolation::kContainer ? "a container, by the word of the service"
                                                                            : "nobody says what";
   policy::report_isolation(policy, place.isolation, std::string(word), clauses);
-  EnforcementClause timeout = session::timeout_clause(policy.limits);
+  EnforcementClause timeout = command::timeout_clause(policy.limits);
   timeout.mechanism = place.clock;
   clauses.push_back(std::move(timeout));
   return clauses;

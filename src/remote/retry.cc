@@ -18,6 +18,25 @@ Code code_unheard(const Error& failed) noexcept {
   return failed.code() == Code::kResourceExhausted ? Code::kDataLoss : failed.code();
 }
 
+Code code_of_status(long status) noexcept {
+  switch (status) {
+    case 400:
+      return Code::kInvalidArgument;
+    case 401:
+      return Code::kUnauthenticated;
+    case 403:
+      return Code::kPermissionDenied;
+    case 404:
+      return Code::kNotFound;
+    case 409:
+      return Code::kAborted;
+    case 429:
+      return Code::kResourceExhausted;
+    default:
+      return status >= 500 || status == 408 ? Code::kUnavailable : Code::kUnknown;
+  }
+}
+
 Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd) {
   const auto until = http::Clock::now() + time;
   pollfd cancel{.fd = cancel_fd, .events = POLLIN, .revents = 0};

@@ -12,6 +12,9 @@ namespace belljar::remote {
 // read kResourceExhausted, which is a service's word for what it refused unread; here something may have been made, or have begun.
 Code code_unheard(const Error& failed) noexcept;
 
+// What most services mean by an HTTP status.
+Code code_of_status(long status) noexcept;
+
 // kCanceled, `cancel_fd` (-1: none) became readable meanwhile.
 Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd);
 

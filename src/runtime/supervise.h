@@ -53,7 +53,4 @@ Supervised supervise(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits
 // The timeout in force: what was asked for, at most what the policy allows.
 std::optional<std::chrono::milliseconds> effective_timeout(const Limits& limits) noexcept;
 
-// 128 + n with the reason, or the program's own code.
-void set_exit(ExecResult& result, int wait_status);
-
 }  // namespace belljar::runtime

@@ -43,6 +43,9 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/state_dir.h"
+#include "command/ending.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "policy/backends.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
@@ -52,13 +55,10 @@
 #include "runtime/limits.h"
 #include "runtime/outlet.h"
 #include "runtime/unserved.h"
-#include "session/checks.h"
 #include "session/contained_box.h"
-#include "session/contained_process.h"
 #include "session/contained_run.h"
 #include "session/ended.h"
 #include "session/files.h"
-#include "session/follower.h"
 #include "session/in_time.h"
 #include "session/lifecycle.h"
 #include "session/live_outlet.h"
@@ -176,7 +176,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   const Isolation isolation = isolation_of_runtime(facts, options.runtime);
   policy::report_isolation(policy, isolation, format("runtime {}", escaped(runtime)), planned.report);
   BELLJAR_CHECK(check_passing(planned.spec, isolation, is_same_machine(engine.address(), facts), to_string(engine.address())));
-  planned.report.push_back(timeout_clause(policy.limits));
+  planned.report.push_back(command::timeout_clause(policy.limits));
   planned.spec.labels[kOwnerLabel] = owner_label();
   planned.spec.labels[kSandboxLabel] = id_;
   return planned;
@@ -305,12 +305,7 @@ Result<void> ContainedSandbox::stop(const CallOptions& options) {
     const Result<void> over = options.check(kNoStop);
     return in_vain(over ? stopped.error() : over.error(), "its container may run yet", "stop() it again");
   }
-  std::vector<std::shared_ptr<ContainedCommand>> detached;
-  {
-    const std::lock_guard lock(home_->mutex);
-    detached = std::exchange(home_->commands, {});
-  }
-  detached.clear();
+  command::clear(*home_);
   BELLJAR_CHECK(stopped);
   if (lifecycle_.remove_workspace) return remove_tree(embedded_.place.workspace);
   return {};
@@ -402,66 +397,40 @@ Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& r
   return box;
 }
 
-Result<std::unique_ptr<ContainedRun>> ContainedSandbox::begin(const Command& command, ContainedRequest request) {
+Result<std::shared_ptr<ContainedRun>> ContainedSandbox::begin(command::Request request) {
   const auto alive = BELLJAR_TRY(running());
   const std::string& host = embedded_.place.workspace;
-  auto named = on_host(command.cwd);
+  const std::string& asked = request.command.cwd;
+  auto named = on_host(asked);
   if (!named)
-    return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(command.cwd)))
+    return Error(Code::kInvalidArgument, format("workdir escapes workspace: {}", escaped(asked)))
         .next("name a directory inside of the workspace");
   const std::string cwd = BELLJAR_TRY(alive->files.find_cwd(*named));
   request.cwd = policy::is_within(cwd, host) ? shown_at_ + cwd.substr(host.size()) : cwd;
-  request.command = command;
-  request.limits = embedded_.policy.limits;
-  request.origins = embedded_.origins;
-  request.last = alive->box == nullptr;
-  if (request.last) request.spent = alive->spent;
+  const bool last = alive->box == nullptr;
   Box box = BELLJAR_TRY(box_for_command(*alive));
-  auto run = ContainedRun::start(std::move(box), std::move(request));
+  auto run = ContainedRun::start(std::move(box), std::move(request),
+                                 {.origins = embedded_.origins, .last = last, .spent = last ? alive->spent : nullptr});
   if (run) ++execs_;
   return run;
 }
 
 Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(check_command(command));
-  BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
-    return cancelled_before_start();
+    return command::cancelled_before_start();
   }
-  const Limits& limits = embedded_.policy.limits;
-  ContainedRequest request;
-  request.timeout = exec_timeout(options, limits);
-  request.stdin_bytes = options.stdin_bytes;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = kept_output(options.output_bytes, limits);
-  request.allowed_domains = options.allowed_domains;
-  const auto run = BELLJAR_TRY(begin(command, std::move(request)));
-  return run->finish();
+  return BELLJAR_TRY(begin(command::make_request(command, options, embedded_.policy.limits)))->finish();
 }
 
 Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(check_command(command));
-  BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
-    return make_cancelled_process();
+    return command::make_cancelled_process();
   }
-  const Limits& limits = embedded_.policy.limits;
-  ContainedRequest request;
-  request.timeout = spawn_timeout(options, limits);
-  request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.terminal = options.terminal;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = kept_output(options.output_bytes, limits);
-  request.allowed_domains = options.allowed_domains;
-  const std::shared_ptr<ContainedRun> run = BELLJAR_TRY(begin(command, std::move(request)));
-  auto spawned = BELLJAR_TRY(follow<ContainedCommand>(run, *run, run, home_));
-  return std::unique_ptr<Process>(std::make_unique<ContainedProcess>(std::move(spawned), home_));
+  return command::follow(BELLJAR_TRY(begin(command::make_request(command, options, embedded_.policy.limits))), home_);
 }
 
 // --- files
@@ -485,40 +454,9 @@ Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
       .next("name a path inside of the workspace");
 }
 
-Result<std::string> ContainedSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.read(BELLJAR_TRY(on_host(path)), options);
-}
-Result<void> ContainedSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  BELLJAR_CHECK(BELLJAR_TRY(running(options.call))->files.write(BELLJAR_TRY(on_host(path)), bytes, options));
-  written_ += bytes.size();
-  return {};
-}
-Result<std::vector<FileInfo>> ContainedSandbox::list(const std::string& path, const CallOptions& options) {
-  return BELLJAR_TRY(running(options))->files.list(BELLJAR_TRY(on_host(path)), options);
-}
-Result<FileInfo> ContainedSandbox::stat(const std::string& path, const CallOptions& options) {
+Result<std::shared_ptr<const Files>> ContainedSandbox::files(const CallOptions& options) const {
   const auto alive = BELLJAR_TRY(running(options));
-  const std::string named = BELLJAR_TRY(on_host(path));
-  FileInfo info = BELLJAR_TRY(alive->files.stat(named, options));
-  info.path = path;
-  return info;
-}
-Result<void> ContainedSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.make_dir(BELLJAR_TRY(on_host(path)), options);
-}
-Result<void> ContainedSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
-  return BELLJAR_TRY(running(options))->files.rename(BELLJAR_TRY(on_host(from)), BELLJAR_TRY(on_host(to)), options);
-}
-Result<void> ContainedSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return BELLJAR_TRY(running(options.call))->files.remove(BELLJAR_TRY(on_host(path)), options);
-}
-Result<GlobResult> ContainedSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return BELLJAR_TRY(running())->files.glob(BELLJAR_TRY(on_host(pattern)), options);
-}
-Result<GrepResult> ContainedSandbox::grep(const std::string& text, const GrepOptions& options) {
-  GrepOptions there = options;
-  there.files = BELLJAR_TRY(on_host(options.files));
-  return BELLJAR_TRY(running())->files.grep(text, there);
+  return std::shared_ptr<const Files>(alive, &alive->files);
 }
 
 // --- the hosts that may be reached

@@ -16,23 +16,18 @@
 #include "base/owner.h"
 #include "belljar/container.h"
 #include "belljar/sandbox.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "runtime/embed.h"
 #include "session/contained_box.h"
 #include "session/contained_run.h"
 #include "session/files.h"
 #include "session/lifecycle.h"
+#include "session/over_files.h"
 
 namespace belljar::session {
 
-class ContainedCommand;
-
-// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
-struct ContainedHome {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<ContainedCommand>> commands;  // guarded by mutex
-};
-
-class ContainedSandbox final : public Sandbox {
+class ContainedSandbox final : public OverFiles {
  public:
   ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel);
   ~ContainedSandbox() override;
@@ -50,15 +45,6 @@ class ContainedSandbox final : public Sandbox {
   using Sandbox::exec;
   Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
-  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
-  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
-  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
-  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
-  Result<void> remove(const std::string& path, const RemoveOptions& options) override;
-  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
-  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
   Result<void> set_network_rules(const NetworkRules& rules) override;
 
  private:
@@ -93,9 +79,10 @@ class ContainedSandbox final : public Sandbox {
   Result<Box> box_for_command(const Running& running);
   Result<backend::container::ContainerStats> usage(
       const Running& running, const CancelToken& cancel);  // of the session's container, or of all that there are
-  Result<std::unique_ptr<ContainedRun>> begin(const Command& command, ContainedRequest request);
+  Result<std::shared_ptr<ContainedRun>> begin(command::Request request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
-  Result<std::string> on_host(const std::string& path) const;
+  Result<std::string> on_host(const std::string& path) const override;
+  Result<std::shared_ptr<const Files>> files(const CallOptions& options) const override;
 
   runtime::Embedded embedded_;
   ContainerOptions options_;
@@ -103,8 +90,8 @@ class ContainedSandbox final : public Sandbox {
   CancelToken cancel_;
   std::string id_, shown_at_;
   OwningProcess owner_;  // of what was started
-  std::shared_ptr<ContainedHome> home_ = std::make_shared<ContainedHome>();
-  std::atomic<std::uint64_t> execs_{0}, written_{0};
+  std::shared_ptr<command::Home> home_ = std::make_shared<command::Home>();
+  std::atomic<std::uint64_t> execs_{0};
   mutable std::mutex mutex_;
   std::shared_ptr<const Running> running_;          // guarded by mutex_; null: not started, or stopped
   std::vector<std::weak_ptr<ContainedBox>> boxes_;  // guarded by mutex_; of single commands

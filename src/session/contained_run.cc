@@ -18,10 +18,10 @@
 #include "base/format.h"
 #include "base/patience.h"
 #include "base/thread.h"
+#include "command/ending.h"
+#include "command/run.h"
 #include "runtime/run.h"
-#include "runtime/supervise.h"
 #include "runtime/violations.h"
-#include "session/ended.h"
 
 namespace belljar::session {
 namespace {
@@ -29,6 +29,7 @@ namespace {
 using namespace backend::container;
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
+using Steady = std::chrono::steady_clock;
 
 constexpr std::size_t kInputPiece = 32U << 10;
 constexpr milliseconds kStuck = 500ms;   // after the timeout: then the waiter hangs in a callback
@@ -73,31 +74,23 @@ Error explain(char step, int errnum, const std::string& program, const std::stri
 
 }  // namespace
 
-ContainedRun::ContainedRun(Box box, ContainedRequest request)
-    : box_(std::move(box)),
-      channel_(box_->channel()),
-      request_(std::move(request)),
-      out_(request_.output_bytes),
-      err_(request_.output_bytes) {}
+ContainedRun::ContainedRun(Box box, command::Request request, ContainedOptions options)
+    : Run(std::move(request), kHopeless), box_(std::move(box)), channel_(box_->channel()), options_(std::move(options)) {}
 
 ContainedRun::~ContainedRun() {
-  {
-    const std::lock_guard lock(input_mutex_);
-    over_ = true;
-    input_moved_.notify_all();
-  }
+  close_waits();
   if (clock_.joinable()) clock_.join();
   if (channel_ != nullptr && id_ != 0) channel_->drop_command(id_);
-  if (request_.last) (void)box_->stop();
+  if (options_.last) (void)box_->stop();
 }
 
-Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequest request) {
-  std::unique_ptr<ContainedRun> run(new ContainedRun(std::move(box), std::move(request)));
-  if (!run->own_cancel_.valid())
+Result<std::shared_ptr<ContainedRun>> ContainedRun::start(Box box, command::Request request, ContainedOptions options) {
+  std::shared_ptr<ContainedRun> run(new ContainedRun(std::move(box), std::move(request), std::move(options)));
+  if (!run->valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("run fewer at once");
   run->opened_ = BELLJAR_TRY(run->box_->outlet().open_hosts(run->request_.allowed_domains));
   std::tie(run->id_, run->inbox_) = BELLJAR_TRY(run->channel_->add_command());
-  run->sent_ = Clock::now();
+  run->ending_.clock().begin(Steady::now());
   BELLJAR_CHECK(run->send_request());
   if (!run->request_.timeout || (!run->request_.on_stdout && !run->request_.on_stderr)) return run;
   try {
@@ -106,6 +99,13 @@ Result<std::unique_ptr<ContainedRun>> ContainedRun::start(Box box, ContainedRequ
     return Error(Code::kResourceExhausted, "cannot watch the command's timeout").sys(failed.code().value(), "pthread_create");
   }
   return run;
+}
+
+// No write waits for the command any more, nor its clock.
+void ContainedRun::close_waits() {
+  const std::lock_guard lock(input_mutex_);
+  over_ = true;
+  input_moved_.notify_all();
 }
 
 Result<void> ContainedRun::send(char type, std::string_view payload) { return channel_->send(make_record(type, id_, payload)); }
@@ -135,62 +135,37 @@ Result<void> ContainedRun::send_request() {
 
 // --- the waiter
 
-// What is due or cancelled before it is told of goes to finish(), which ends it.
 int ContainedRun::await_start() {
   for (;;) {
-    look();
+    arrive();
     for (const Arrived& arrived : waiting_) {
       if (arrived.type == 's') return static_cast<int>(number_in(arrived.payload));
       if (arrived.type == 'f') return 0;
     }
     if (gone_) return 0;
-    const Clock::time_point now = Clock::now();
-    const auto deadline = next_deadline();
-    if (deadline && now >= *deadline) return 0;
-    if (wait_until(deadline, now) == News::kCancel) return 0;
+    const auto deadline = ending_.next();
+    if (deadline && Steady::now() >= *deadline) return 0;
+    wait(deadline);
+    if (wants_end()) return 0;
   }
 }
 
-ContainedRun::News ContainedRun::wait_until(std::optional<Clock::time_point> deadline, Clock::time_point now) const {
-  std::array<pollfd, 3> set = {{{inbox_->fd(), POLLIN, 0},
-                                {cause_ ? -1 : own_cancel_.get(), POLLIN, 0},
-                                {cause_ || detached_.load() ? -1 : request_.cancel.fd(), POLLIN, 0}}};
-  timespec wait{};
-  if (deadline && *deadline > now) {
-    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-    wait = {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
-  }
-  if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return News::kNone;
-  return set[1].revents != 0 || set[2].revents != 0 ? News::kCancel : News::kRecords;
+void ContainedRun::wait(std::optional<Time> deadline) {
+  const auto [rung, token] = wishes();
+  std::array<pollfd, 3> set = {{{inbox_->fd(), POLLIN, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}}};
+  const timespec wait = command::until(deadline);
+  (void)::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr);
 }
 
-ExecResult ContainedRun::finish() {
-  while (!exited_ && !failed_ && !gone_) turn();
-  {
-    const std::lock_guard lock(input_mutex_);
-    over_ = true;
-    input_moved_.notify_all();
-  }
-  if (request_.spent != nullptr) request_.spent->ended_us += static_cast<std::int64_t>(ended_.user_us + ended_.system_us);
-  if (request_.last) (void)box_->stop();  // nothing goes through after what is told
-  ExecResult end = result();
-  opened_.reset();
-  if (thrown_) {
-    give_back(end);
-    std::rethrow_exception(thrown_);
-  }
-  return end;
-}
-
-void ContainedRun::look() {
+void ContainedRun::arrive() {
   for (Arrived& arrived : inbox_->take()) waiting_.push_back(std::move(arrived));
   // What came before the line broke is in the queue by now.
   if (waiting_.empty()) gone_ = inbox_->closed();
 }
 
-void ContainedRun::turn() {
-  look();
-  while (!waiting_.empty() && !exited_ && !failed_) {
+void ContainedRun::look() {
+  arrive();
+  while (!waiting_.empty() && !over()) {
     const Arrived arrived = std::move(waiting_.front());
     waiting_.pop_front();
     handle(arrived);
@@ -200,18 +175,13 @@ void ContainedRun::turn() {
     taken_ = 0;
   }
   feed();
-  const Clock::time_point now = Clock::now();
-  check_deadlines(now);
-  if (exited_ || failed_ || gone_) return;
-  if (wait_until(next_deadline(), now) == News::kCancel)
-    stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
 }
 
 void ContainedRun::handle(const Arrived& arrived) {
   switch (arrived.type) {
     case 's':
-      started_ = arrived.at;
-      pid_ = static_cast<int>(number_in(arrived.payload));
+      started_ = true;
+      ending_.clock().begin(arrived.at);
       if (request_.timeout) {
         const std::lock_guard lock(input_mutex_);
         due_ = arrived.at + *request_.timeout;
@@ -223,10 +193,12 @@ void ContainedRun::handle(const Arrived& arrived) {
                         request_.command.argv[0], request_.cwd);
       break;
     case 'o':
-      output(out_, request_.on_stdout, arrived.payload);
+      taken_ += arrived.payload.size();
+      take(command::Stream::kOut, arrived.payload);
       break;
     case 'e':
-      output(err_, request_.on_stderr, arrived.payload);
+      taken_ += arrived.payload.size();
+      take(command::Stream::kErr, arrived.payload);
       break;
     case 'w': {
       const std::lock_guard lock(input_mutex_);
@@ -254,21 +226,6 @@ void ContainedRun::close_stream() {
   input_moved_.notify_all();
 }
 
-void ContainedRun::output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
-  capture.append(bytes);
-  taken_ += bytes.size();
-  if (callback && !thrown_ && !detached_.load()) {
-    try {
-      callback(bytes);
-    } catch (...) {
-      thrown_ = std::current_exception();
-      stop(Reason::kCancelled, "a callback of the caller failed", 0ms);
-    }
-  }
-  if (capture.over() && request_.limits.output_action == OutputAction::kKill)
-    stop(Reason::kOutput, format("the output exceeded the limit of {} bytes", request_.output_bytes), 0ms);
-}
-
 // stdin of an exec, as far as its window goes.
 void ContainedRun::feed() {
   const std::string& bytes = request_.stdin_bytes;
@@ -294,17 +251,9 @@ void ContainedRun::feed() {
 
 // --- ending it
 
-std::optional<ContainedRun::Clock::time_point> ContainedRun::next_deadline() const {
-  if (hopeless_) return hopeless_;
-  if (cause_ || !request_.timeout || detached_.load()) return {};
-  return started_.value_or(sent_) + *request_.timeout;
-}
-
-void ContainedRun::check_deadlines(Clock::time_point now) {
-  const auto deadline = next_deadline();
-  if (!deadline || now < *deadline || exited_ || failed_) return;
-  if (hopeless_) return end_box();
-  stop(Reason::kTimeout, timed_out(), request_.limits.kill_grace);
+// Of the whole tree, in milliseconds, for pid 1, which does the rest.
+std::uint32_t ContainedRun::grace() const {
+  return static_cast<std::uint32_t>(std::max<milliseconds>(request_.limits.kill_grace, 0ms).count());
 }
 
 // The clock's thread: a caller that takes its time in a callback gives the command none.
@@ -314,51 +263,45 @@ void ContainedRun::hold_timeout() {
     input_moved_.wait(lock, [&] { return over_ || due_; });
     if (over_ || input_moved_.wait_until(lock, *due_ + kStuck, [&] { return over_; })) return;
   }
-  if (stopping_.load() || detached_.load()) return;
+  if (stopping_.load() || detached()) return;
   overdue_.store(true);
-  (void)send('E', static_cast<std::uint32_t>(std::max<milliseconds>(request_.limits.kill_grace, 0ms).count()));
+  (void)send('E', grace());
 }
 
-void ContainedRun::stop(Reason reason, std::string message, milliseconds grace) {
-  if (cause_) return;
+void ContainedRun::act(command::Act act) {
+  if (act == command::Act::kGiveUp) return end_box();
   stopping_.store(true);
   ended_before_start_ = !started_;
-  cause_ = reason;
-  message_ = std::move(message);
-  if (exited_ || failed_ || gone_) return;
-  hopeless_ = Clock::now() + grace + kHopeless;
-  if (!send('E', static_cast<std::uint32_t>(std::max<milliseconds>(grace, 0ms).count()))) end_box();
+  if (!send('E', act == command::Act::kTerm ? grace() : 0)) end_box();
 }
 
 // Its pid 1 did not end the command: the engine does, with everything else in there.
 void ContainedRun::end_box() {
-  hopeless_.reset();
   (void)box_->stop();
   gone_ = true;
 }
 
 // --- what came of it
 
-ExecResult ContainedRun::result() {
-  if (failed_) {
-    ExecResult failed = runtime::failed_start(*failed_);
-    box_->take_seen(failed);
-    return failed;
-  }
-  if (overdue_.load() && !cause_) {
-    cause_ = Reason::kTimeout;
-    message_ = timed_out();
-  }
-  if (cause_ == Reason::kTimeout && ended_in_time()) cause_.reset();
+Result<ExecResult> ContainedRun::result() {
+  close_waits();
+  if (options_.spent != nullptr) options_.spent->ended_us += static_cast<std::int64_t>(ended_.user_us + ended_.system_us);
+  if (options_.last) (void)box_->stop();  // nothing goes through after what is told
   ExecResult result;
-  set_end(result);
-  result.out = std::move(out_).finish();
-  result.err = std::move(err_).finish();
-  if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  box_->take_seen(result);
-  Policy policy;  // nothing but limits is asked of it
-  policy.limits = request_.limits;
-  runtime::add_limit_violations(result, policy, request_.origins.get(), request_.command.argv[0], request_.timeout);
+  if (failed_) {
+    result = runtime::failed_start(*failed_);
+    box_->take_seen(result);
+  } else {
+    if (overdue_.load()) ending_.stop({Reason::kTimeout, timeout_message(*request_.timeout)}, command::How::kInside, Steady::now());
+    if (ending_.reason() == Reason::kTimeout && ended_in_time()) ending_.forgive();
+    set_end(result);
+    streams_.finish(result);
+    box_->take_seen(result);
+    Policy policy;  // nothing but limits is asked of it
+    policy.limits = request_.limits;
+    runtime::add_limit_violations(result, policy, options_.origins.get(), request_.command.argv[0], request_.timeout);
+  }
+  opened_.reset();
   return result;
 }
 
@@ -370,29 +313,19 @@ bool ContainedRun::ended_in_time() const {
 }
 
 void ContainedRun::set_end(ExecResult& result) {
-  const Clock::time_point begun = started_.value_or(sent_);
-  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(exited_.value_or(Clock::now()) - begun);
   if (!exited_) {
     const std::string because = channel_->ended_because();
-    result.exit_code = cause_ == Reason::kTimeout ? 124 : 128 + SIGKILL;
-    result.signal = SIGKILL;
-    result.reason = cause_.value_or(Reason::kCancelled);
-    result.message =
-        cause_ ? message_ : format("the sandbox ended before the command did{}{}", because.empty() ? "" : ": ", because);
+    ending_.tell_lost(result, command::ended_with_sandbox().message + (because.empty() ? "" : ": " + because));
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Steady::now() - ending_.clock().begun());
     return;
   }
   // pid 1 measured it: what arrives together says nothing of the time between.
   result.duration = std::chrono::microseconds(ended_.wall_us);
-  runtime::set_exit(result, ended_.status);
+  ending_.tell_exit(result, ended_.status);
   result.usage.cpu_user = std::chrono::microseconds(ended_.user_us);
   result.usage.cpu_system = std::chrono::microseconds(ended_.system_us);
   if (ended_.peak_bytes > 0) result.usage.peak_memory = Bytes{ended_.peak_bytes};
   set_limits(result);
-  if (!cause_) return;
-  result.reason = *cause_;
-  result.message = message_;
-  if (*cause_ == Reason::kTimeout) result.exit_code = 124;
-  else if (result.exit_code < 128) result.exit_code = 128 + (*cause_ == Reason::kCancelled ? SIGTERM : SIGKILL);
 }
 
 // The counters are the container's: of commands that run at the same time, each is told.
@@ -401,34 +334,30 @@ void ContainedRun::set_limits(ExecResult& result) const {
   if (ended_.out_of_pids && limits.pids) result.limits_hit.emplace_back("pids");
   if (!ended_.out_of_memory || !limits.memory) return;
   result.limits_hit.emplace_back("memory");
-  if (result.signal != SIGKILL || cause_) return;
-  result.reason = Reason::kMemory;
-  result.message = format("the kernel ended the command because the sandbox needed more than its {} of memory (limits.memory)",
-                          to_string(*limits.memory));
+  if (result.signal != SIGKILL) return;
+  ending_.tell_limit(result, Reason::kMemory,
+                     format("the kernel ended the command because the sandbox needed more than its {} of memory (limits.memory)",
+                            to_string(*limits.memory)));
 }
 
 // --- from other threads
 
-void ContainedRun::cancel() noexcept { own_cancel_.ring(); }
-
-void ContainedRun::detach() {
-  detached_.store(true);
+void ContainedRun::detach() noexcept {
+  Run::detach();
   (void)send('H', std::string_view());
 }
 
 Result<void> ContainedRun::write(std::string_view bytes, milliseconds patience) {
-  if (!request_.stdin_pipe && !request_.terminal) return no_input("it was spawned without a pipe for it");
-  const Clock::time_point deadline = Clock::now() + bounded(patience);
+  if (!request_.stdin_pipe && !request_.terminal) return command::no_input("it was spawned without a pipe for it");
+  const Time deadline = Steady::now() + bounded(patience);
   while (!bytes.empty()) {
     std::size_t size = 0;
     {
       std::unique_lock lock(input_mutex_);
       const auto ready = [&] { return over_ || !input_open_ || under_way_ < kInputWindow; };
-      if (!input_moved_.wait_until(lock, deadline, ready))
-        return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
-            .reason(format("it did not read for {}", to_string(patience)));
-      if (over_) return no_input("the command has ended");
-      if (!input_open_) return no_input("the pipe is closed, or nobody reads it any more");
+      if (!input_moved_.wait_until(lock, deadline, ready)) return command::not_read(patience);
+      if (over_) return command::no_input("the command has ended");
+      if (!input_open_) return command::no_input("the pipe is closed, or nobody reads it any more");
       size = std::min({kInputWindow - under_way_, kInputPiece, bytes.size()});
       under_way_ += size;
     }
@@ -438,9 +367,8 @@ Result<void> ContainedRun::write(std::string_view bytes, milliseconds patience) 
   // As a pipe's write: what was taken by the pipe is written. What still is under way is not, when nobody reads it.
   std::unique_lock lock(input_mutex_);
   if (!input_moved_.wait_until(lock, deadline, [&] { return over_ || !input_open_ || under_way_ == 0; }))
-    return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
-        .reason(format("it did not read for {}", to_string(patience)));
-  if (!input_open_) return no_input("nobody reads it any more");
+    return command::not_read(patience);
+  if (!input_open_) return command::no_input("nobody reads it any more");
   return {};
 }
 
@@ -454,8 +382,7 @@ Result<void> ContainedRun::close_input() {
 }
 
 Result<void> ContainedRun::resize(unsigned short rows, unsigned short columns) {
-  if (!request_.terminal)
-    return Error(Code::kFailedPrecondition, "cannot resize the terminal").reason("the command was spawned without one");
+  if (!request_.terminal) return command::no_terminal();
   return send('T', static_cast<std::uint32_t>(rows) << 16 | columns);
 }
 

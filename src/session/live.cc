@@ -26,6 +26,9 @@
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "belljar/state_dir.h"
+#include "command/ending.h"
+#include "command/process.h"
+#include "command/request.h"
 #include "kernel/process_tree.h"
 #include "policy/defaults.h"
 #include "policy/look.h"
@@ -37,11 +40,8 @@
 #include "runtime/parts.h"
 #include "runtime/transaction.h"
 #include "runtime/unserved.h"
-#include "session/checks.h"
 #include "session/ended.h"
-#include "session/follower.h"
 #include "session/in_time.h"
-#include "session/spawned.h"
 #include "session/watch.h"
 #include "txn/base.h"
 #include "txn/store.h"
@@ -53,16 +53,6 @@ constexpr std::chrono::seconds kAnswer{5};
 constexpr char kNoLiveStop[] = "cannot stop the sandbox";
 constexpr char kNoLiveLook[] = "cannot look at the sandbox";
 constexpr char kNoLiveUse[] = "cannot use the sandbox";  // it is being started, or made anew
-
-RunRequest make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
-  RunRequest request;
-  request.command = command;
-  request.timeout = spawn_timeout(options, limits);
-  request.terminal = options.terminal;
-  request.cancel = options.cancel;
-  request.allowed_domains = options.allowed_domains;
-  return request;
-}
 
 // It is gone, on its way out with no thread that goes on, or SIGKILL waits for it.
 bool is_ending(int pid) {
@@ -210,7 +200,7 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.held =
         std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(attempt.prepared.held, record);
-    attempt.prepared.report.push_back(timeout_clause(options.policy.limits));
+    attempt.prepared.report.push_back(command::timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
     auto started = Core::start(std::move(attempt), cancel);
     if (!started && transaction_ && started.error().call().starts_with("tree: overlay"))
@@ -270,11 +260,7 @@ Result<void> LiveSandbox::stop(const CallOptions& options) {
     leave_transaction();
     volume_.reset();
   }
-  std::vector<std::shared_ptr<SpawnedCommand>> detached;
-  {
-    const std::lock_guard lock(detached_->mutex);
-    detached = std::exchange(detached_->commands, {});
-  }
+  command::clear(*detached_);
   if (lifecycle_.remove_workspace) return remove_tree(workspace());
   return {};
 }
@@ -313,13 +299,14 @@ Result<void> LiveSandbox::health(const CallOptions& options) {
     BELLJAR_CHECK(options.check(kNoLiveLook));
     return Error(Code::kUnavailable, "the sandbox does not answer");
   }
-  RunRequest request;
+  command::Request request;
   request.command.argv = {"/dev/null/health"};
   request.timeout = kAnswer;
   request.cancel = end;
-  auto running = Running::start(alive->core, std::move(request));
+  request.limits = alive->core->policy().limits;
+  const auto running = Running::start(alive->core, std::move(request));
   if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
-  ExecResult result = (*running)->finish();
+  ExecResult result = BELLJAR_TRY((*running)->finish());
   alive->core->give_back(result);
   if (result.reason == Reason::kStartFailed && (result.exit_code == 127 || result.exit_code == 126)) return {};
   if (result.reason == Reason::kCancelled) BELLJAR_CHECK(options.check(kNoLiveLook));
@@ -340,54 +327,32 @@ Result<SandboxStats> LiveSandbox::stats(const CallOptions& options) {
 }
 
 Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(check_command(command));
-  BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
-  if (options.cancel.cancelled()) return cancelled_before_start();
-  const Limits& limits = alive->policy().limits;
-  RunRequest request;
-  request.command = command;
-  request.timeout = exec_timeout(options, limits);
-  request.stdin_bytes = options.stdin_bytes;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = kept_output(options.output_bytes, limits);
-  request.allowed_domains = options.allowed_domains;
-  auto running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  if (options.cancel.cancelled()) return command::cancelled_before_start();
+  const auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
   ++execs_;
   return running->finish();
 }
 
 Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(check_command(command));
-  BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
-  if (options.cancel.cancelled()) return make_cancelled_process();
-  const Limits& limits = alive->policy().limits;
-  RunRequest request = make_request(command, options, limits);
-  request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = kept_output(options.output_bytes, limits);
-  const std::shared_ptr<Running> running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  if (options.cancel.cancelled()) return command::make_cancelled_process();
+  auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
   ++execs_;
-  auto spawned = BELLJAR_TRY(follow<SpawnedCommand>(running, *alive, running, alive, options.terminal.has_value(), detached_));
-  return std::unique_ptr<Process>(std::make_unique<SpawnedProcess>(std::move(spawned), detached_));
+  return command::follow(std::move(running), detached_);
 }
 
 Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends) {
-  BELLJAR_CHECK(check_command(command));
-  BELLJAR_CHECK(check_timeout(options.timeout));
+  BELLJAR_CHECK(command::check(command, options));
   const auto [alive, use] = BELLJAR_TRY(core());
   if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot start a command").reason("the caller cancelled it");
-  RunRequest request = make_request(command, options, alive->policy().limits);
-  request.handed = std::move(ends);
-  const std::shared_ptr<Running> running = BELLJAR_TRY(Running::start(alive, std::move(request)));
+  const auto running =
+      BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits), std::move(ends)));
   ++execs_;
   UniqueFd master = running->take_master();
-  auto spawned = BELLJAR_TRY(follow<SpawnedCommand>(running, *alive, running, alive, options.terminal.has_value(), detached_));
-  return Handed{std::make_unique<SpawnedProcess>(std::move(spawned), detached_), std::move(master)};
+  return Handed{BELLJAR_TRY(command::follow(running, detached_)), std::move(master)};
 }
 
 ExecResult LiveSandbox::take_seen() {
@@ -396,41 +361,11 @@ ExecResult LiveSandbox::take_seen() {
   return seen;
 }
 
-template <class Act>
-auto LiveSandbox::with_files(const CallOptions& options, Act act) const -> decltype(act(std::declval<const Files&>())) {
-  const auto [alive, use] = BELLJAR_TRY(core(options));
-  return act(alive->files());
+Result<std::shared_ptr<const Files>> LiveSandbox::files(const CallOptions& options) const {
+  const auto held = std::make_shared<InUse>(BELLJAR_TRY(core(options)));
+  return std::shared_ptr<const Files>(held, &held->core->files());
 }
 
-Result<std::string> LiveSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.read(path, options); });
-}
-Result<void> LiveSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  auto done = with_files(options.call, [&](const Files& files) { return files.write(path, bytes, options); });
-  if (done) written_ += bytes.size();
-  return done;
-}
-Result<std::vector<FileInfo>> LiveSandbox::list(const std::string& path, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.list(path, options); });
-}
-Result<FileInfo> LiveSandbox::stat(const std::string& path, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.stat(path, options); });
-}
-Result<void> LiveSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.make_dir(path, options); });
-}
-Result<void> LiveSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
-  return with_files(options, [&](const Files& files) { return files.rename(from, to, options); });
-}
-Result<void> LiveSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  return with_files(options.call, [&](const Files& files) { return files.remove(path, options); });
-}
-Result<GlobResult> LiveSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return with_files({}, [&](const Files& files) { return files.glob(pattern, options); });
-}
-Result<GrepResult> LiveSandbox::grep(const std::string& text, const GrepOptions& options) {
-  return with_files({}, [&](const Files& files) { return files.grep(text, options); });
-}
 Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
   const auto [alive, use] = BELLJAR_TRY(core());
   return open_watch(alive, path, options);

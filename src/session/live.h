@@ -14,15 +14,15 @@
 #include "backend/paths/host.h"
 #include "base/owner.h"
 #include "belljar/sandbox.h"
+#include "command/process.h"
 #include "runtime/embed.h"
 #include "session/core.h"
 #include "session/lifecycle.h"
+#include "session/over_files.h"
 #include "session/running.h"
 #include "txn/store.h"
 
 namespace belljar::session {
-
-class SpawnedCommand;
 
 // A command whose streams somebody else serves.
 struct Handed {
@@ -30,13 +30,7 @@ struct Handed {
   UniqueFd master;  // with a terminal: its other side
 };
 
-// What spawned commands share with the sandbox they came from: those that were detached, which it must outlive.
-struct Detached {
-  std::mutex mutex;
-  std::vector<std::shared_ptr<SpawnedCommand>> commands;  // guarded by mutex
-};
-
-class LiveSandbox final : public Sandbox {
+class LiveSandbox final : public OverFiles {
  public:
   // `cancel`: of start() alone.
   LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host, runtime::Embedded embedded,
@@ -59,7 +53,7 @@ class LiveSandbox final : public Sandbox {
   Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
   // As spawn(), but the command gets `ends` as they are (an invalid one: /dev/null), and nothing of its output comes back here.
   // With options.terminal it gets a terminal, and `ends[2]`, when valid, as its stderr. Pipes only: what is handed in can be opened
-  // anew inside (runtime/stdio.h).
+  // anew inside (front/stdio.h).
   Result<Handed> spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
   // The rules for hosts in force, without what single commands opened. Errors: kFailedPrecondition, it does not run.
   Result<NetworkRules> network_rules() const;
@@ -71,15 +65,6 @@ class LiveSandbox final : public Sandbox {
   // refusals that nobody took, and what went through the proxy. On any thread, and not to call back into it. To be set before
   // start().
   void on_end(std::function<void(const ExecResult&)> told) { on_end_ = std::move(told); }
-  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
-  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
-  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
-  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
-  Result<void> remove(const std::string& path, const RemoveOptions& options) override;
-  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
-  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
   Result<std::unique_ptr<FileWatch>> watch(const std::string& path, const WatchOptions& options) override;
   Result<void> set_network_rules(const NetworkRules& rules) override;
   Result<std::vector<txn::Change>> changes() override;
@@ -102,9 +87,7 @@ class LiveSandbox final : public Sandbox {
   // Ends the sandbox, does `act` to its transaction, starts it again. `check`: whether act can be done, beforehand.
   Result<void> change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
                              const std::function<Result<void>(txn::Transaction&)>& act);
-  // Runs `act(files)` while the sandbox counts as in use.
-  template <class Act>
-  auto with_files(const CallOptions& options, Act act) const -> decltype(act(std::declval<const Files&>()));
+  Result<std::shared_ptr<const Files>> files(const CallOptions& options) const override;
 
   std::unique_ptr<backend::Backend> backend_;
   std::shared_ptr<const backend::Host> host_;  // the backend refers to it
@@ -114,8 +97,8 @@ class LiveSandbox final : public Sandbox {
   std::string id_;
   OwningProcess owner_;  // of what was started
   std::function<void(const ExecResult&)> on_end_;
-  std::shared_ptr<Detached> detached_ = std::make_shared<Detached>();
-  std::atomic<std::uint64_t> execs_{0}, written_{0};
+  std::shared_ptr<command::Home> detached_ = std::make_shared<command::Home>();
+  std::atomic<std::uint64_t> execs_{0};
   std::mutex life_;  // start and stop, one at a time; before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<Core> core_;                   // guarded by mutex_; null: not started, or stopped

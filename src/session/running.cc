@@ -12,17 +12,19 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/format.h"
+#include "base/held_signal.h"
+#include "base/patience.h"
 #include "base/write_all.h"
-#include "policy/defaults.h"
+#include "command/ending.h"
+#include "command/run.h"
 #include "runtime/run.h"
 #include "runtime/start_failure.h"
-#include "runtime/supervise.h"
 #include "runtime/violations.h"
 
 namespace belljar::session {
 namespace {
 
+using command::How;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
@@ -52,40 +54,34 @@ Result<Pipe> open_pipe(bool ours_reads) {
   return pipe;
 }
 
-timespec until(std::optional<std::chrono::steady_clock::time_point> deadline, std::chrono::steady_clock::time_point now) {
-  if (!deadline || *deadline <= now) return {};
-  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
-  return {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+// write(2) to a pipe that nobody reads raises SIGPIPE.
+ssize_t write_quietly(int fd, std::string_view bytes) {
+  const HeldSignal nobody_reads(SIGPIPE);
+  return ::write(fd, bytes.data(), bytes.size());
 }
-
-std::chrono::microseconds micro(const timeval& time) { return std::chrono::microseconds(time.tv_sec * 1'000'000LL + time.tv_usec); }
 
 }  // namespace
 
-Running::Running(std::shared_ptr<Core> core, RunRequest request)
-    : core_(std::move(core)),
-      use_(std::in_place, *core_),
-      request_(std::move(request)),
-      out_{{}, command::Capture(request_.output_bytes), &request_.on_stdout},
-      err_{{}, command::Capture(request_.output_bytes), &request_.on_stderr} {}
+Running::Running(std::shared_ptr<Core> core, command::Request request, HandedEnds handed)
+    : Run(std::move(request), kTryAgain), core_(std::move(core)), use_(std::in_place, *core_), handed_(std::move(handed)) {}
 
 Running::~Running() {
   if (state_ != nullptr) core_->forget(id_);
 }
 
-Result<std::unique_ptr<Running>> Running::start(std::shared_ptr<Core> core, RunRequest given) {
-  std::unique_ptr<Running> running(new Running(std::move(core), std::move(given)));
-  RunRequest& wanted = running->request_;
+Result<std::shared_ptr<Running>> Running::start(std::shared_ptr<Core> core, command::Request given, HandedEnds handed) {
+  std::shared_ptr<Running> running(new Running(std::move(core), std::move(given), std::move(handed)));
+  const command::Request& wanted = running->request_;
   launch::ExecRequest request;
   request.argv = wanted.command.argv;
   request.cwd = BELLJAR_TRY(running->core_->files().find_cwd(wanted.command.cwd));
   if (!wanted.command.env.empty()) request.env = running->core_->environment_with(wanted.command.env);
   request.adopt = true;
-  if (!running->own_cancel_.valid()) return no_descriptors("eventfd");
+  if (!running->valid()) return no_descriptors("eventfd");
   if (wanted.terminal) BELLJAR_CHECK(running->open_terminal(request));
   else BELLJAR_CHECK(running->open_streams(request));
   running->opened_ = BELLJAR_TRY(running->core_->open_hosts(wanted.allowed_domains));
-  running->sent_ = Clock::now();
+  running->ending_.clock().begin(Steady::now());
   running->unsent_ = BELLJAR_TRY(running->core_->pack(request));
   BELLJAR_CHECK(running->send());
   return running;
@@ -106,29 +102,32 @@ Result<void> Running::send() {
   return {};
 }
 
-Result<void> Running::take_handed(launch::ExecRequest& request) {
+// Also to a command that is not us: else it could not open /dev/stdout.
+Result<void> Running::lend(int end, launch::ExecRequest& request) {
+  request.stdio[end] = ends_[end].get();
   const auto lent = core_->lent_identity();
+  if (lent && ends_[end].valid() && ::fchown(ends_[end].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+  return {};
+}
+
+Result<void> Running::take_handed(launch::ExecRequest& request) {
   for (int n = request_.terminal ? 2 : 0; n < 3; ++n) {
-    UniqueFd& end = (*request_.handed)[static_cast<std::size_t>(n)];
+    UniqueFd& end = (*handed_)[static_cast<std::size_t>(n)];
     if (!end.valid() && request_.terminal) return {};
     ends_[n] = std::move(end);
-    request.stdio[n] = ends_[n].get();
-    if (lent && ends_[n].valid() && ::fchown(ends_[n].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+    BELLJAR_CHECK(lend(n, request));
   }
   return {};
 }
 
 Result<void> Running::open_streams(launch::ExecRequest& request) {
-  if (request_.handed) return take_handed(request);
+  if (handed_) return take_handed(request);
   BELLJAR_CHECK(open_input(request));
-  const auto lent = core_->lent_identity();
   for (int n = 1; n <= 2; ++n) {
     Pipe pipe = BELLJAR_TRY(open_pipe(true));
-    (n == 1 ? out_ : err_).fd = std::move(pipe.read);
+    (n == 1 ? out_ : err_) = std::move(pipe.read);
     ends_[n] = std::move(pipe.write);
-    request.stdio[n] = ends_[n].get();
-    // Else a command that is not us could not open /dev/stdout.
-    if (lent && ::fchown(ends_[n].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
+    BELLJAR_CHECK(lend(n, request));
   }
   return {};
 }
@@ -153,10 +152,7 @@ Result<void> Running::open_input(launch::ExecRequest& request) {
       return no_descriptors("fcntl");
     ends_[0] = std::move(file);
   }
-  request.stdio[0] = ends_[0].get();
-  const auto lent = core_->lent_identity();
-  if (lent && ::fchown(ends_[0].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
-  return {};
+  return lend(0, request);
 }
 
 Result<void> Running::open_terminal(launch::ExecRequest& request) {
@@ -167,13 +163,13 @@ Result<void> Running::open_terminal(launch::ExecRequest& request) {
   if (!ends_[0].valid()) return no_descriptors("TIOCGPTPEER");
   request.own_terminal = true;
   for (int& fd : request.stdio) fd = ends_[0].get();
-  if (request_.handed) {
+  if (handed_) {
     handed_master_ = std::move(master);
     return take_handed(request);
   }
   input_ = UniqueFd(::fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
   if (!input_.valid()) return no_descriptors("fcntl");
-  out_.fd = std::move(master);
+  out_ = std::move(master);
   return {};
 }
 
@@ -181,31 +177,31 @@ Result<void> Running::open_terminal(launch::ExecRequest& request) {
 
 // Until it is sent, or has to end before that: then nothing of it runs, now or later.
 void Running::send_in_time() {
-  while (unsent_ && !cause_ && !gone_) {
-    const auto deadline = request_.timeout ? std::optional(sent_ + *request_.timeout) : std::nullopt;
-    const Clock::time_point next = Clock::now() + kTryAgain;
-    std::array<pollfd, 3> set = {{{room_.get(), POLLOUT, 0}, {own_cancel_.get(), POLLIN, 0}, {request_.cancel.fd(), POLLIN, 0}}};
-    const timespec wait = until(deadline ? std::min(*deadline, next) : next, Clock::now());
+  constexpr char kNotTaken[] = "pid 1 of the sandbox did not take the command";
+  while (unsent_ && !over()) {
+    const auto deadline = ending_.next();
+    const Time again = Steady::now() + kTryAgain;
+    const auto [rung, token] = wishes();
+    std::array<pollfd, 3> set = {{{room_.get(), POLLOUT, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}}};
+    const timespec wait = command::until(deadline ? std::min(*deadline, again) : again);
     const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
     if (const auto sent = send(); !sent) {
       gone_ = true;
-      message_ = sent.error().line();
+      lost_ = sent.error().line();
     } else if (!unsent_) {
       return;
-    } else if (deadline && Clock::now() >= *deadline) {
-      cause_ = Reason::kTimeout;
-      message_ = timeout_message(*request_.timeout) + "; pid 1 of the sandbox did not take the command";
-    } else if (set[1].revents != 0 || set[2].revents != 0) {
-      cause_ = Reason::kCancelled;
-      message_ = "cancelled by the caller; pid 1 of the sandbox did not take the command";
+    } else if (ending_.due(Steady::now(), How::kAtOnce) != command::Act::kNone) {
+      ending_.add(kNotTaken);
+    } else if (wants_end()) {
+      ending_.stop(command::cancelled(), How::kAtOnce, Steady::now());
+      ending_.add(kNotTaken);
     } else if (ready == 0 && !deadline) {
       look_for_pid1();
     }
   }
 }
 
-// What is due or cancelled before it is told of goes to finish(), which ends it. Without a timeout nothing is due: pid 1 is looked
-// for instead.
+// Without a timeout nothing is due: pid 1 is looked for instead.
 int Running::await_start() {
   send_in_time();
   if (unsent_) return 0;
@@ -221,33 +217,20 @@ int Running::await_start() {
       }
       if (ending || gone_) return 0;
     }
-    const auto deadline = next_deadline();
+    const auto deadline = ending_.next();
     std::array<pollfd, 2> set = {{{state_->wake.get(), POLLIN, 0}, {request_.cancel.fd(), POLLIN, 0}}};
-    const timespec wait = until(deadline.value_or(Clock::now() + kTryAgain), Clock::now());
+    const timespec wait = command::until(deadline.value_or(Steady::now() + kTryAgain));
     const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
-    ending = (deadline && Clock::now() >= *deadline) || set[1].revents != 0;
+    ending = (deadline && Steady::now() >= *deadline) || set[1].revents != 0;
     if (ready == 0 && !deadline) look_for_pid1();
   }
 }
 
-ExecResult Running::finish() {
-  send_in_time();
-  look();
-  while (!unsent_ && !exited_ && !failed_ && !gone_) turn();
-  drain();
-  ExecResult end = result();
-  if (thrown_) core_->give_back(end);
-  opened_.reset();
-  use_.reset();
-  if (thrown_) std::rethrow_exception(thrown_);
-  return end;
-}
-
-void Running::cancel() noexcept { own_cancel_.ring(); }
-
 void Running::look() {
+  send_in_time();
   if (state_ == nullptr) return;
   const std::lock_guard lock(state_->mutex);
+  if (state_->started && !started_) ending_.clock().begin(state_->started->at);  // the clock runs from execve
   started_ = state_->started;
   failed_ = state_->failed;
   exited_ = state_->exited;
@@ -255,100 +238,61 @@ void Running::look() {
   gone_ = gone_ || state_->gone;
 }
 
-void Running::turn() {
-  const Clock::time_point now = Clock::now();
-  check_deadlines(now);
-  std::array<pollfd, 5> set = {{{state_->wake.get(), POLLIN, 0},
-                                {own_cancel_.get(), POLLIN, 0},
-                                {cause_ || detached_.load() ? -1 : request_.cancel.fd(), POLLIN, 0},
-                                {out_.fd.get(), POLLIN, 0},
-                                {err_.fd.get(), POLLIN, 0}}};
-  if (cause_) set[1].fd = -1;
-  const auto deadline = next_deadline();
-  const timespec wait = until(deadline, now);
+void Running::wait(std::optional<Time> deadline) {
+  const auto [rung, token] = wishes();
+  std::array<pollfd, 5> set = {
+      {{state_->wake.get(), POLLIN, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}, {out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}}};
+  const timespec wait = command::until(deadline);
   if (::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr) <= 0) return;
-  if (set[3].revents != 0) read_some(out_);
-  if (set[4].revents != 0) read_some(err_);
+  if (set[3].revents != 0) read_some(Stream::kOut);
+  if (set[4].revents != 0) read_some(Stream::kErr);
   if (set[0].revents != 0) look();
-  if (exited_ || failed_ || gone_) return;
-  if (set[1].revents != 0 || set[2].revents != 0)
-    stop(Reason::kCancelled, "cancelled by the caller", core_->policy().limits.kill_grace);
 }
 
 // One read; false when there is nothing now, or nothing any more.
-bool Running::read_some(Stream& stream) {
-  if (!stream.fd.valid()) return false;
+bool Running::read_some(Stream stream) {
+  UniqueFd& fd = stream == Stream::kOut ? out_ : err_;
+  if (!fd.valid()) return false;
   std::array<char, 64U << 10> buffer;
-  const ssize_t got = ::read(stream.fd.get(), buffer.data(), buffer.size());
+  const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return errno == EINTR;
   if (got <= 0) {  // a terminal's end is EIO
-    stream.fd.reset();
+    fd.reset();
     return false;
   }
-  const std::string_view bytes(buffer.data(), static_cast<std::size_t>(got));
-  stream.capture.append(bytes);
-  stream.read += bytes.size();
-  if (*stream.callback && !thrown_ && !detached_.load()) {
-    try {
-      (*stream.callback)(bytes);
-    } catch (...) {
-      thrown_ = std::current_exception();
-      stop(Reason::kCancelled, "a callback of the caller failed", 0ms);
-    }
-  }
-  if (stream.capture.over() && core_->policy().limits.output_action == OutputAction::kKill)
-    stop(Reason::kOutput, format("the output exceeded the limit of {} bytes", request_.output_bytes), 0ms);
+  drained_ += static_cast<std::uint64_t>(got);
+  take(stream, {buffer.data(), static_cast<std::size_t>(got)});
   return true;
 }
 
 // What the command wrote before its end is in the pipes by now. Others of the sandbox may hold the pipes open and go on writing:
 // they are not waited for.
 void Running::drain() {
-  for (Stream* stream : {&out_, &err_}) {
-    stream->read = 0;
-    while (stream->read <= kDrainAtMost && read_some(*stream)) {
+  for (const Stream stream : {Stream::kOut, Stream::kErr}) {
+    drained_ = 0;
+    while (drained_ <= kDrainAtMost && read_some(stream)) {
     }
   }
 }
 
 // --- the end
 
-std::optional<Running::Clock::time_point> Running::next_deadline() const {
-  if (kill_at_) return kill_at_;
-  if (cause_ || !request_.timeout || detached_.load()) return {};
-  return (started_ ? started_->at : sent_) + *request_.timeout;
-}
-
-void Running::check_deadlines(Clock::time_point now) {
-  if (kill_at_ && now >= *kill_at_) return kill();
-  if (cause_ || !request_.timeout || now < sent_ + *request_.timeout) return;
-  look();  // the clock runs from execve, which the start tells
-  const auto deadline = next_deadline();
-  if (deadline && now >= *deadline && !exited_)
-    stop(Reason::kTimeout, timeout_message(*request_.timeout), core_->policy().limits.kill_grace);
-}
-
-// TERM to the tree as it is, KILL after the grace to what is left of it and what came of that. CONT because a stopped process does
-// not see TERM.
-void Running::stop(Reason reason, std::string message, milliseconds grace) {
-  if (cause_) return;
-  cause_ = reason;
-  message_ = std::move(message);
+// TERM to the tree as it is, KILL after the grace to what is left of it and what came of that.
+void Running::act(command::Act act) {
   look();
-  if (exited_ || failed_ || gone_) return;
-  if (started_) {
+  if (over()) return;
+  if (started_ && !std::exchange(was_told_, true)) {
     orphans_ = Orphans(core_->init_pid());
     tree_ = CommandTree::find(core_->init_pid(), started_->pid);
   }
-  if (grace <= 0ms || !started_) return kill();
+  if (act != command::Act::kTerm) return kill();
   tree_.signal(SIGTERM);
   tree_.signal(SIGCONT);
-  kill_at_ = Clock::now() + grace;
 }
 
+// Again and again, until its end is told.
 void Running::kill() {
-  look();
-  kill_at_ = Clock::now() + kTryAgain;
+  ending_.clock().told(Steady::now());
   look_for_pid1();
   if (gone_) return;
   if (started_) {
@@ -370,70 +314,104 @@ void Running::look_for_pid1() {
   received_ = received;
   if (silent_looks_ < kSilentLooks) return;
   core_->kill("its pid 1 did not answer");
-  message_ += message_.empty() ? "" : "; ";
-  message_ += "pid 1 of the sandbox did not answer, and the sandbox was ended";
+  lost_ = "pid 1 of the sandbox did not answer, and the sandbox was ended";
+  ending_.add(lost_);
   gone_ = true;
 }
 
-ExecResult Running::result() {
+// --- what came of it
+
+Result<ExecResult> Running::result() {
+  drain();
+  ended_ = true;
+  ExecResult result;
   if (failed_) {
-    ExecResult failed = runtime::failed_start(
+    result = runtime::failed_start(
         runtime::explain_start_failure(failed_->errnum, failed_->failed_call, request_.command.argv[0],
                                        request_.command.cwd.empty() ? core_->files().workspace() : request_.command.cwd));
-    core_->take_seen(failed);
-    return failed;
+    core_->take_seen(result);
+  } else {
+    set_end(result);
+    // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
+    const bool all_ended =
+        !ending_.ending() || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
+    if (!all_ended) core_->signal(0, SIGKILL);
+    streams_.finish(result);
+    core_->take_seen(result);
+    runtime::add_limit_violations(result, core_->policy(), core_->origins(), request_.command.argv[0], request_.timeout);
   }
-  ExecResult result;
-  set_end(result);
-  // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
-  const bool all_ended = !cause_ || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
-  if (!all_ended) core_->signal(0, SIGKILL);
-  result.out = std::move(out_.capture).finish();
-  result.err = std::move(err_.capture).finish();
-  if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  core_->take_seen(result);
-  runtime::add_limit_violations(result, core_->policy(), core_->origins(), request_.command.argv[0], request_.timeout);
+  opened_.reset();
+  use_.reset();
   return result;
 }
 
 void Running::set_end(ExecResult& result) {
-  const Clock::time_point begun = started_ ? started_->at : sent_;
+  const Time begun = ending_.clock().begun();
   if (!exited_) {
-    result.reason = Reason::kCancelled;
-    result.exit_code = 128 + SIGKILL;
-    result.signal = SIGKILL;
-    result.message = "the sandbox ended before the command did";
-    if (silent_looks_ >= kSilentLooks || unsent_) {
-      result.reason = cause_.value_or(Reason::kCancelled);
-      result.message = message_;
-      if (cause_ == Reason::kTimeout) result.exit_code = 124;
-    }
-    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begun);
+    // Where the sandbox went, that is why, whatever had been meant for the command.
+    if (silent_looks_ < kSilentLooks && !unsent_) ending_.forgive();
+    ending_.tell_lost(result, lost_);
+    result.duration = std::chrono::duration_cast<std::chrono::microseconds>(Steady::now() - begun);
     return;
   }
-  const rusage& usage = exited_->exit.usage;
-  runtime::set_exit(result, exited_->exit.wait_status);
+  ending_.tell_exit(result, exited_->exit.wait_status);
   result.duration = std::chrono::duration_cast<std::chrono::microseconds>(exited_->at - begun);
-  result.usage = {.cpu_user = micro(usage.ru_utime), .cpu_system = micro(usage.ru_stime), .peak_memory = {}};
-  if (usage.ru_maxrss > 0) result.usage.peak_memory = Bytes{static_cast<std::uint64_t>(usage.ru_maxrss) * 1024};
+  result.usage = command::usage_of(exited_->exit.usage);
   if (limits_) result.limits_hit = limits_->limits_hit;
-  if (cause_) {
-    result.reason = *cause_;
-    result.message = message_;
-    if (*cause_ == Reason::kTimeout) result.exit_code = 124;
-    else if (result.exit_code < 128) result.exit_code = 128 + (*cause_ == Reason::kCancelled ? SIGTERM : SIGKILL);
-    return;
-  }
+  if (ending_.ending()) return;
   // What ended with a code of its own was ended by no limit, whatever was over one meanwhile. 128+n may be a shell's word for it.
   const bool was_ended = result.exit_code == 128 + SIGKILL || result.exit_code == 128 + SIGXFSZ;
   if (limits_ && limits_->reason && was_ended) {
-    result.reason = *limits_->reason;
-    result.message = limits_->message;
+    ending_.tell_limit(result, *limits_->reason, limits_->message);
   } else if (const auto hit = core_->hit(); hit && result.signal == SIGKILL) {
-    result.reason = hit->reason;
-    result.message = hit->message;
+    ending_.tell_limit(result, hit->reason, hit->message);
     result.limits_hit.push_back(hit->limit);
   }
+}
+
+// --- from other threads
+
+Result<void> Running::signal(int number) {
+  const std::uint32_t id = id_.load();
+  if (id == 0) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was never sent");  // 0 is all
+  core_->signal(id, number);
+  return {};
+}
+
+Result<void> Running::write(std::string_view bytes, milliseconds patience) {
+  const std::lock_guard lock(input_mutex_);
+  if (!input_.valid()) return command::no_input("it was spawned without a pipe for it, or the pipe is closed");
+  const Time end = Steady::now() + bounded(patience);
+  while (!bytes.empty()) {
+    const ssize_t written = write_quietly(input_.get(), bytes);
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+      continue;
+    }
+    if (errno == EPIPE || errno == EIO) return command::no_input("nobody reads it any more");
+    if (errno != EAGAIN && errno != EINTR) return command::no_input("the pipe failed");
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Steady::now()).count();
+    if (left <= 0) return command::not_read(patience);
+    if (ended_.load()) return command::no_input("the command has ended");
+    pollfd wait{input_.get(), POLLOUT, 0};
+    // In short steps: a descendant may hold the pipe open after the command's end.
+    ::poll(&wait, 1, static_cast<int>(std::min<std::int64_t>(left, 200)));
+  }
+  return {};
+}
+
+Result<void> Running::close_input() {
+  if (request_.terminal) return write("\x04", 5s);
+  const std::lock_guard lock(input_mutex_);
+  input_.reset();
+  return {};
+}
+
+Result<void> Running::resize(unsigned short rows, unsigned short columns) {
+  const std::lock_guard lock(input_mutex_);
+  const winsize size{rows, columns, 0, 0};
+  if (!request_.terminal || ::ioctl(input_.get(), TIOCSWINSZ, &size) < 0) return command::no_terminal();
+  return {};
 }
 
 }  // namespace belljar::session

@@ -24,7 +24,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
-#include "session/checks.h"
+#include "command/request.h"
 #include "support/as_user.h"
 #include "support/eventually.h"
 #include "support/held_start.h"
@@ -323,9 +323,9 @@ TEST_F(Lifecycle, ALimitThatWasReachedIsAViolationOfItsRule) {
 
 // The times of the documents, where neither the call nor the policy says another; that one ends a command is seen with short ones.
 TEST_F(Lifecycle, ACommandHasThirtySecondsAndFiveMinutesAtMost) {
-  EXPECT_EQ(session::exec_timeout({}, {}), 30s);
-  EXPECT_EQ(session::exec_timeout({.timeout = 24h}, {}), 5min);
-  EXPECT_EQ(session::exec_timeout({.timeout = 1h}, {.max_timeout = 2h}), 1h) << "unless the policy says otherwise";
+  EXPECT_EQ(command::exec_timeout({}, {}), 30s);
+  EXPECT_EQ(command::exec_timeout({.timeout = 24h}, {}), 5min);
+  EXPECT_EQ(command::exec_timeout({.timeout = 1h}, {.max_timeout = 2h}), 1h) << "unless the policy says otherwise";
   for (const char* backend : {"native", "landlock", "local"}) {
     SCOPED_TRACE(backend);
     if (std::string(backend) == "landlock" && !test::landlock_abi_at_least(4).empty()) continue;

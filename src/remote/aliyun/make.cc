@@ -29,14 +29,14 @@ using remote::aliyun::find_route;
 using remote::shell::ShellOptions;
 using remote::shell::ShellSandbox;
 
-Result<std::shared_ptr<ShellSandbox>> make_aliyun(const SandboxConfig& config, const AliyunOptions& options) {
+Result<std::shared_ptr<CloudSandbox>> make_aliyun(const SandboxConfig& config, const AliyunOptions& options) {
   const auto variables = remote::caller_variables(config);
   auto service = BELLJAR_TRY(remote::aliyun::make_service(options, variables));
   ShellOptions shell{.type = "AliyunOptions", .sandbox_id = options.session_id, .lifetime = {}, .on_stop = options.on_stop};
   shell.request_timeout = options.request_timeout;
   // Behind a gateway is nothing that we made.
   if (BELLJAR_TRY(find_route(options, variables)) == AliyunRoute::kGateway) shell.on_stop = CloudOnStop::kLeave;
-  return ShellSandbox::make(std::move(service), config, std::move(shell));
+  return ShellSandbox::make(std::move(service), config, shell);
 }
 
 Result<std::shared_ptr<CloudSandbox>> make_started(const SandboxConfig& config, const AliyunOptions& options) {

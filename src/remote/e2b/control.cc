@@ -73,25 +73,8 @@ bool is_older(std::string_view version, std::array<int, 3> than) noexcept {
   return parts < than;
 }
 
-Code code_of_status(long status) noexcept {
-  switch (status) {
-    case 400:
-      return Code::kInvalidArgument;
-    case 401:
-      return Code::kUnauthenticated;
-    case 403:
-      return Code::kPermissionDenied;
-    case 404:
-      return Code::kNotFound;
-    case 409:
-      return Code::kAborted;
-    case 429:
-    case 507:
-      return Code::kResourceExhausted;
-    default:
-      return status >= 500 || status == 408 ? Code::kUnavailable : Code::kUnknown;
-  }
-}
+// Of either plane: a daemon whose disk is full says 507.
+Code code_of_status(long status) noexcept { return status == 507 ? Code::kResourceExhausted : remote::code_of_status(status); }
 
 Error Control::refused(const http::Reply& reply, const std::string& what) const {
   const Json json = Json::parse(reply.body, nullptr, false);

@@ -13,12 +13,14 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/events.h"
 #include "remote/paths.h"
+#include "remote/search.h"
 #include "runtime/json.h"
 
 namespace belljar::remote::e2b {
@@ -30,6 +32,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 constexpr std::chrono::milliseconds kHelp = 60s;  // for a command of ours that does one thing
 constexpr std::chrono::milliseconds kClearing = 1s;
+constexpr unsigned kDeepest = 200;
 
 }  // namespace
 
@@ -110,6 +113,29 @@ Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
   const auto entries = BELLJAR_TRY(parse_entries(*reply));
   std::vector<FileInfo> files;
   for (const Entry& entry : entries) files.push_back(entry.info);
+  std::ranges::sort(files, {}, &FileInfo::path);
+  return files;
+}
+
+// For glob and grep.
+Result<std::vector<FileInfo>> RemoteFiles::tree(const WalkOptions& options, bool& complete) const {
+  BELLJAR_CHECK(check_walk(options));
+  const std::string& top = core_->workspace();
+  auto reply = core_->envd().call("filesystem.Filesystem/ListDir", Json{{"path", top}, {"depth", kDeepest}}.dump(),
+                                  "cannot search the workspace", bounded(options.timeout), options.cancel.fd());
+  complete = reply.has_value();
+  if (!reply && reply.error().code() != Code::kDeadlineExceeded && reply.error().code() != Code::kCanceled) return reply.error();
+  if (!reply) return std::vector<FileInfo>();
+  auto entries = BELLJAR_TRY(parse_entries(*reply));
+  // Relative to the workspace, whatever the way there is called inside.
+  std::string prefix = top;
+  if (!entries.empty() && !entries[0].path.starts_with(top + "/")) prefix = entries[0].path.substr(0, entries[0].path.rfind('/'));
+  std::vector<FileInfo> files;
+  for (Entry& entry : entries) {
+    if (!entry.path.starts_with(prefix + "/")) continue;
+    entry.info.path = entry.path.substr(prefix.size() + 1);
+    files.push_back(std::move(entry.info));
+  }
   std::ranges::sort(files, {}, &FileInfo::path);
   return files;
 }

@@ -9,11 +9,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <ctime>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -31,17 +28,16 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "belljar/sandbox.h"
-#include "belljar/units.h"
-#include "command/capture.h"
+#include "command/ending.h"
+#include "command/request.h"
+#include "command/run.h"
 #include "http/client.h"
 #include "remote/e2b/core.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/events.h"
 #include "remote/marked.h"
+#include "remote/run.h"
 #include "runtime/json.h"
-#include "runtime/run.h"
-#include "runtime/supervise.h"
 
 namespace belljar::remote::e2b {
 namespace {
@@ -52,18 +48,9 @@ using std::chrono::milliseconds;
 
 constexpr std::size_t kInputPiece = 256U << 10;
 constexpr std::size_t kMostPage = 64U << 10;  // kept of a reply that is no stream
-constexpr milliseconds kHopeless = 5s;        // after the last signal: its end is not waited for any more
-constexpr milliseconds kEnding = 5s;          // for all that is asked of the service to end a command
-constexpr milliseconds kHelperEnding = 1s;    // the same, of a helper, whose own end others wait for
 constexpr milliseconds kBackstop = 30s;
 constexpr milliseconds kLastWords = 500ms;      // for the rest of a stream whose command has ended
 constexpr std::chrono::seconds kLastAnswer{2};  // for what was sent to the stdin of a command that has ended
-constexpr char kNotStarted[] = "cannot start the command in the sandbox";
-
-Error no_input(std::string reason) {
-  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(std::move(reason));
-}
-
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 Result<void> check_command_text(const Command& command) {
@@ -78,30 +65,31 @@ Result<void> check_command_text(const Command& command) {
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Core> core, RunRequest request)
-    : core_(std::move(core)),
-      request_(std::move(request)),
-      past_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      out_(request_.output_bytes),
-      err_(request_.output_bytes) {}
+Run::Run(std::shared_ptr<Core> core, command::Request request, milliseconds patience)
+    : remote::Run(std::move(request), patience),
+      core_(std::move(core)),
+      past_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
 Run::~Run() {
   done_.ring();
   if (feeder_.joinable()) feeder_.join();
 }
 
-Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest request) {
+Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, command::Request request) {
   BELLJAR_CHECK(check_command_text(request.command));
-  std::shared_ptr<Run> run(new Run(std::move(core), std::move(request)));
-  if (!run->wishes_.valid() || !run->done_.valid() || !run->past_.valid())
+  const milliseconds patience = request.asked == command::For::kHelper ? kHelperEnding : kHopeless;
+  std::shared_ptr<Run> run(new Run(std::move(core), std::move(request), patience));
+  if (!run->valid() || !run->done_.valid() || !run->past_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or timerfd").next("run fewer at once");
-  if (run->request_.marked) run->mark_ = run->core_->next_mark();
+  if (!run->is_helper()) run->mark_ = run->core_->next_mark();
   const auto& timeout = run->request_.timeout;
+  // The daemon ends it, too, should we be gone by then; what may be detached has no such end.
   std::optional<milliseconds> lives;
-  if (timeout && run->request_.backstop && *timeout < kForever / 2) lives = *timeout + run->request_.limits.kill_grace + kBackstop;
-  run->sent_ = run->heard_ = Clock::now();
+  if (timeout && run->request_.asked != command::For::kSpawn && *timeout < kForever / 2)
+    lives = *timeout + run->request_.limits.kill_grace + kBackstop;
+  run->heard_ = Steady::now();
+  run->ending_.clock().begin(run->heard_);
   run->stream_ = BELLJAR_TRY(run->core_->envd().start(run->start_message(), lives));
-  if (run->request_.marked) run->core_->add(run);
   return run;
 }
 
@@ -120,54 +108,44 @@ std::string Run::selector() const { return format(R"({{"pid":{}}})", pid_.load()
 // --- the waiter
 
 int Run::await_start() {
-  while (!started_ && !over()) turn(true);
+  while (!started_ && !over()) turn();
   return pid_.load();
 }
 
-Result<ExecResult> Run::finish() {
-  while (!over()) turn(false);
-  over_at_ = Clock::now();
-  if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL);  // its leader went at once, others may not have
+void Run::close() {
   done_.ring();
   const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = kLastAnswer.count(), .tv_nsec = 0}};
   ::timerfd_settime(past_.get(), 0, &soon, nullptr);
   if (feeder_.joinable()) feeder_.join();
   // The connection serves the next command when this reply has been read to its end.
-  for (const auto until = Clock::now() + kLastWords; ended_ && Clock::now() < until;) {
+  for (const auto until = Steady::now() + kLastWords; ended_ && Steady::now() < until;) {
     const auto came = stream_->wait(until, {});
     if (!came || *came != http::Stream::Came::kSomething) break;
     (void)stream_->take();
   }
   stream_.reset();
-  if (thrown_) std::rethrow_exception(thrown_);
-  if (refused_ && !not_run_) return *refused_;
-  return result();
 }
 
-void Run::turn(bool until_started) {
-  check_deadlines(Clock::now());
-  if (over()) return;
-  const std::array<int, 2> wake = {wishes_.get(), cause_ ? -1 : request_.cancel.fd()};
-  const auto came = stream_->wait(next_deadline(), wake);
+void Run::wait(std::optional<Time> due) {
+  Time next = heard_ + 3 * kKeepalive;  // a live stream says something that often
+  if (!started_) next = std::min<Time>(next, ending_.clock().begun() + core_->envd().patience());
+  if (due) next = std::min(next, *due);
+  const auto came = stream_->wait(next, wishes());
   if (!came) return lose(came.error().reason());
   if (*came == http::Stream::Came::kSomething) {
     take_bytes();
-    heard_ = Clock::now();  // after the callbacks: what the caller's reader takes is no silence of the command
-    if (hopeless_ && heard_ >= *hopeless_ + kLastWords) lose("its end was not told");  // it talks on, and is not to be ended
+    heard_ = Steady::now();  // after the callbacks: what the caller's reader takes is no silence of the command
+    if (ending_.clock().hopeless(heard_ - kLastWords)) lose("its end was not told");  // it talks on, and is not to be ended
   } else if (*came == http::Stream::Came::kNothing) {
-    check_silence(Clock::now());
+    check_silence(Steady::now());
   } else if (*came == http::Stream::Came::kEnd) {
     if (!begun_) take_head();
     if (over()) return;
-    if (!is_stream_) {
-      refused_ = core_->envd().refusal(stream_->head(), body_, kNotStarted);
-      if (!refused_)
-        lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
-    } else {
-      lose("the stream broke off");
-    }
+    if (is_stream_) return lose("the stream broke off");
+    refused_ = core_->envd().refusal(stream_->head(), body_, kNotStarted);
+    if (!refused_)
+      lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
   }
-  if (!until_started || *came == http::Stream::Came::kNothing) look_at_wishes();
 }
 
 void Run::take_head() {
@@ -203,19 +181,20 @@ void Run::handle(const Event& event) {
   switch (event.kind) {
     case EventKind::kStart:
       if (started_) return;
-      started_ = Clock::now();
+      started_ = true;
+      ending_.clock().begin(Steady::now());
       pid_ = static_cast<int>(event.pid);
       if (!request_.stdin_bytes.empty()) feeder_ = std::thread([this] { feed(); });
-      if (cause_) end_tree(kill_at_ ? SIGTERM : SIGKILL);
+      if (ending_.ending()) end_tree(ending_.clock().in_grace() ? SIGTERM : SIGKILL);
       break;
     case EventKind::kStdout:
-      output(out_, request_.on_stdout, event.bytes);
+      take(command::Stream::kOut, event.bytes);
       break;
     case EventKind::kStderr:
-      output(err_, request_.on_stderr, event.bytes);
+      take(command::Stream::kErr, event.bytes);
       break;
     case EventKind::kEnd:
-      ended_ = event;
+      ended_ = event.signal != 0 ? event.signal : event.exit_code << 8;  // as wait(2) has it
       break;
     case EventKind::kOther:
       break;
@@ -232,25 +211,11 @@ void Run::handle_last(std::string_view json) {
     refused_ = explain(complaint);
     return;
   }
-  if (complaint.code == Code::kDeadlineExceeded && !cause_) {
-    cause_ = Reason::kTimeout;
-    message_ = request_.timeout ? timeout_message(*request_.timeout) : "the service ended the command at a deadline of its own";
-  }
+  if (complaint.code == Code::kDeadlineExceeded)
+    ending_.stop({Reason::kTimeout,
+                  request_.timeout ? timeout_message(*request_.timeout) : "the service ended the command at a deadline of its own"},
+                 command::How::kAtOnce, Steady::now());
   lose(core_->envd().refused(complaint, "the command was lost").reason());
-}
-
-void Run::output(command::Capture& capture, const OutputCallback& callback, const std::string& bytes) {
-  capture.append(bytes);
-  if (callback && !thrown_ && !detached_.load()) {
-    try {
-      callback(bytes);
-    } catch (...) {
-      thrown_ = std::current_exception();
-      stop(Reason::kCancelled, "a callback of the caller failed", 0ms);
-    }
-  }
-  if (capture.over() && request_.limits.output_action == OutputAction::kKill)
-    stop(Reason::kOutput, format("the output exceeded the limit of {} bytes", request_.output_bytes), 0ms);
 }
 
 // Why the daemon did not start it, of a file system that is not ours to look into.
@@ -271,129 +236,31 @@ Error Run::explain(const Complaint& complaint) {
 
 // --- ending it
 
-Run::Clock::time_point Run::next_deadline() const {
-  auto next = heard_ + 3 * kKeepalive;  // a live stream says something that often
-  if (!started_) next = std::min<Clock::time_point>(next, sent_ + core_->envd().patience());
-  if (hopeless_) next = std::min(next, *hopeless_);
-  if (kill_at_) next = std::min(next, *kill_at_);
-  if (!cause_ && request_.timeout && *request_.timeout < kForever / 2)
-    next = std::min<Clock::time_point>(next, started_.value_or(sent_) + *request_.timeout);
-  return next;
-}
-
-void Run::check_deadlines(Clock::time_point now) {
-  if (now < next_deadline()) return;
-  if (kill_at_ && now >= *kill_at_) {
-    kill_at_.reset();
-    end_tree(SIGKILL);
-    hopeless_ = Clock::now() + patience_of_end();
-  } else if (!cause_ && request_.timeout && now >= started_.value_or(sent_) + *request_.timeout) {
-    stop(Reason::kTimeout, timeout_message(*request_.timeout), request_.limits.kill_grace);
-  }
-}
-
 // Only when nothing waits to be read.
-void Run::check_silence(Clock::time_point now) {
+void Run::check_silence(Time now) {
+  const bool silent = now >= heard_ + 3 * kKeepalive;
   if (over()) return;
-  if (hopeless_ && now >= *hopeless_) lose("its end was not told");
-  else if (started_ && now >= heard_ + 3 * kKeepalive) lose("nothing was heard of it, not even that it lives");
-  else if (!started_ && (now >= sent_ + core_->envd().patience() || now >= heard_ + 3 * kKeepalive)) lose("no answer in time");
-}
-
-void Run::look_at_wishes() {
-  wishes_.take();
-  std::string no_input;
-  {
-    const std::lock_guard lock(input_mutex_);
-    no_input = input_lost_;
-  }
-  // To the command it would be an end of its input that nobody meant, or none at all.
-  if (!no_input.empty()) lose("its stdin broke off: " + no_input);
-  else if (detached_.load()) detached_seen_ = true;
-  else if (core_->ending() && request_.marked) stop(Reason::kCancelled, "the sandbox ended before the command did", 0ms);
-  else if (cancelled_.load() || request_.cancel.cancelled())
-    stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
-}
-
-void Run::stop(Reason reason, std::string message, milliseconds grace) {
-  if (cause_) return;
-  cause_ = reason;
-  message_ = std::move(message);
-  if (over()) return;
-  const bool gently = grace > 0ms && !core_->ending();
-  if (gently) kill_at_ = Clock::now() + grace;
-  if (started_ && !core_->ending()) end_tree(gently ? SIGTERM : SIGKILL);
-  hopeless_ = std::max(Clock::now(), kill_at_.value_or(Clock::time_point())) + patience_of_end();
+  if (ending_.clock().hopeless(now)) lose("its end was not told");
+  else if (started_ && silent) lose("nothing was heard of it, not even that it lives");
+  else if (!started_ && (silent || now >= ending_.clock().begun() + core_->envd().patience())) lose("no answer in time");
 }
 
 // The daemon signals one process; a helper finds the others.
 void Run::end_tree(int signal) {
   if (kill_failed_) return;  // it was waited for once
-  const auto until = Clock::now() + (request_.marked ? kEnding : kHelperEnding);
+  const auto until = Steady::now() + (is_helper() ? kHelperEnding : kEnding);
   const bool done = !mark_.empty() && core_->kill_marked(mark_, signal, kEnding);
   if (pid_.load() == 0 || (done && signal != SIGKILL)) return;
-  const auto left = std::chrono::duration_cast<milliseconds>(until - Clock::now());
+  const auto left = std::chrono::duration_cast<milliseconds>(until - Steady::now());
   // Also when the helper did it: after a KILL through it the daemon ends the stream, whoever still holds the output.
   const auto sent = core_->envd().call(
       "process.Process/SendSignal",
       format(R"({{"process":{},"signal":"{}"}})", selector(), signal == SIGKILL ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM"),
-      "cannot signal the command", std::max(left, kHelperEnding), -1);
+      "cannot signal the command", std::max<milliseconds>(left, kHelperEnding), -1);
   kill_failed_ = signal == SIGKILL && !done && !sent;
 }
 
-milliseconds Run::patience_of_end() const noexcept { return request_.marked ? kHopeless : kHelperEnding; }
-
-// What cannot be seen any more must not run on.
-void Run::lose(std::string why) {
-  if (over()) return;
-  gone_ = true;
-  lost_ = std::move(why);
-  if (!core_->ending()) end_tree(SIGKILL);
-  if (!started_ && !cause_)
-    refused_ = Error(Code::kUnavailable, kNotStarted).reason(lost_).next("try again, or look whether the sandbox lives");
-}
-
-// --- what came of it
-
-ExecResult Run::result() {
-  if (refused_) return runtime::failed_start(*refused_);
-  ExecResult result;
-  set_end(result);
-  result.out = std::move(out_).finish();
-  result.err = std::move(err_).finish();
-  if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  return result;
-}
-
-void Run::set_end(ExecResult& result) const {
-  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(over_at_ - started_.value_or(sent_));
-  if (!ended_) {
-    result.exit_code = cause_ == Reason::kTimeout ? 124 : 128 + SIGKILL;
-    result.signal = SIGKILL;
-    result.reason = cause_.value_or(Reason::kCancelled);
-    result.message = cause_ ? message_ : "the command was lost and ended: " + lost_;
-    return;
-  }
-  runtime::set_exit(result, ended_->signal != 0 ? ended_->signal : ended_->exit_code << 8);
-  const bool with_sandbox = !cause_ && core_->ending() && request_.marked;
-  if (!cause_ && !with_sandbox) return;
-  result.reason = cause_.value_or(Reason::kCancelled);
-  result.message = with_sandbox ? "the sandbox ended before the command did" : message_;
-  if (result.reason == Reason::kTimeout) result.exit_code = 124;
-  else if (result.exit_code < 128) result.exit_code = 128 + (result.reason == Reason::kCancelled ? SIGTERM : SIGKILL);
-}
-
 // --- from other threads
-
-void Run::cancel() noexcept {
-  cancelled_ = true;
-  wishes_.ring();
-}
-
-void Run::detach() noexcept {
-  detached_ = true;
-  wishes_.ring();
-}
 
 // stdin of an exec: on a thread of its own, since a command may write a lot before it reads.
 void Run::feed() {
@@ -404,37 +271,27 @@ void Run::feed() {
   (void)close_input();
 }
 
-void Run::lose_input(const std::string& why) {
-  {
-    const std::lock_guard lock(input_mutex_);
-    if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
-  }
-  wishes_.ring();
-}
-
 Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {
   const std::string message =
       format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
   auto sent = core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, cancel_fd);
   if (sent) return {};
-  if (sent.error().code() == Code::kCanceled) return no_input("the command has ended");
-  if (sent.error().code() == Code::kDeadlineExceeded)
-    return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
-        .reason(format("it did not read for {}", to_string(patience)));
+  if (sent.error().code() == Code::kCanceled) return command::no_input("the command has ended");
+  if (sent.error().code() == Code::kDeadlineExceeded) return command::not_read(patience);
   const Code code = sent.error().code();
   if (code == Code::kUnavailable || code == Code::kUnauthenticated || code == Code::kResourceExhausted) {
     lose_input(sent.error().reason());
     return sent.error();
   }
-  return no_input("nobody reads it any more: " + sent.error().reason());
+  return command::no_input("nobody reads it any more: " + sent.error().reason());
 }
 
 Result<void> Run::write(std::string_view bytes, milliseconds patience) {
-  if (!request_.stdin_pipe && !request_.terminal) return no_input("it was spawned without a pipe for it");
-  if (input_closed_.load()) return no_input("the pipe is closed");
-  const auto deadline = Clock::now() + bounded(patience);
+  if (!request_.stdin_pipe && !request_.terminal) return command::no_input("it was spawned without a pipe for it");
+  if (input_closed_.load()) return command::no_input("the pipe is closed");
+  const auto deadline = Steady::now() + bounded(patience);
   while (!bytes.empty()) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Steady::now());
     // Not ended at once with the command: what made it end may be these bytes, and their answer be on its way.
     BELLJAR_CHECK(send_input(bytes.substr(0, kInputPiece), std::max(left, 1ms), past_.get()));
     bytes.remove_prefix(std::min(kInputPiece, bytes.size()));
@@ -454,8 +311,7 @@ Result<void> Run::close_input() {
 }
 
 Result<void> Run::resize(unsigned short rows, unsigned short columns) {
-  if (!request_.terminal)
-    return Error(Code::kFailedPrecondition, "cannot resize the terminal").reason("the command was spawned without one");
+  if (!request_.terminal) return command::no_terminal();
   return core_->envd()
       .call("process.Process/Update",
             format(R"({{"process":{},"pty":{{"size":{{"cols":{},"rows":{}}}}}}})", selector(), columns, rows),

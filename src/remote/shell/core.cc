@@ -19,8 +19,9 @@
 #include "base/format.h"
 #include "belljar/cancel.h"
 #include "belljar/error.h"
-#include "belljar/exec_result.h"
 #include "belljar/result.h"
+#include "command/request.h"
+#include "command/run.h"
 #include "remote/marked.h"
 #include "remote/paths.h"
 #include "remote/shell/machine.h"
@@ -118,7 +119,7 @@ Result<void> Core::settle() {
       "env --default-signal true 2>/dev/null && echo resets\n"
       "find . -maxdepth 0 -printf '' 2>/dev/null && echo finds\n"
       "mkdir -p {} || echo workspace\necho settled\n",
-      nonce_, kTools, word(workspace_));
+      nonce(), kTools, word(workspace()));
   const Said said = BELLJAR_TRY(again(script, 0ms, -1));
   directory_ = line_after(said.out, "directory ");
   if (directory_.empty() || said.out.find("settled") == std::string::npos)
@@ -129,7 +130,7 @@ Result<void> Core::settle() {
     return Error(Code::kFailedPrecondition, what)
         .reason(format("there is no {} in it", escaped(missing)))
         .next("use an image with coreutils and setsid (util-linux), or busybox");
-  if (said.out.find("workspace\n") != std::string::npos) return complaint_of(said.err, "make the workspace", workspace_);
+  if (said.out.find("workspace\n") != std::string::npos) return complaint_of(said.err, "make the workspace", workspace());
   if (said.out.find("resets\n") != std::string::npos) reset_ = "env --default-signal ";
   finds_ = said.out.find("finds\n") != std::string::npos;
   for (const Helper& helper : helpers()) BELLJAR_CHECK(upload(helper.name, helper.text, -1));
@@ -138,7 +139,7 @@ Result<void> Core::settle() {
 
 void Core::clear(int cancel_fd) const {
   if (directory_.empty()) return;
-  (void)kill_marked(nonce_ + "-", SIGKILL, 0, 10s, cancel_fd);
+  (void)kill_marked(nonce() + "-", SIGKILL, 0, 10s, cancel_fd);
   (void)once("rm -rf " + word(directory_), 0ms, cancel_fd);
 }
 
@@ -159,30 +160,10 @@ std::string Core::sweep() {
 
 // --- commands
 
-Result<Helped> Core::help(std::vector<std::string> argv, std::string stdin_bytes, milliseconds patience, const CancelToken& cancel,
-                          std::uint64_t most) {
-  const std::string what = format("cannot run {} inside", argv.at(0));
-  RunRequest request;
-  request.command = {.argv = std::move(argv), .cwd = {}, .env = {{"LC_ALL", "C"}}};
-  request.cwd = "/";
-  request.timeout = patience;
-  request.stdin_bytes = std::move(stdin_bytes);
-  request.cancel = cancel;
-  request.output_bytes = most;
-  request.limits.kill_grace = 0ms;
-  request.helper = true;
-  const auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
-  const ExecResult result = BELLJAR_TRY(run->finish());
-  switch (result.reason) {
-    case Reason::kExited:
-      return Helped{result.exit_code, result.out.bytes, result.err.bytes, result.out.omitted == 0};
-    case Reason::kTimeout:
-      return Error(Code::kDeadlineExceeded, what).reason(result.message);
-    case Reason::kStartFailed:
-      return Error(Code::kFailedPrecondition, what).reason(result.message).next("use an image that has it");
-    default:
-      return Error(ending() || !cancel.cancelled() ? Code::kUnavailable : Code::kCanceled, what).reason(result.message);
-  }
+Result<std::shared_ptr<command::Run>> Core::start(command::Request request) {
+  auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
+  add(run);
+  return std::shared_ptr<command::Run>(std::move(run));
 }
 
 // Our own text and not the file of it: a sandbox whose /tmp somebody cleaned can be ended, too.
@@ -194,30 +175,11 @@ bool Core::kill_marked(const std::string& mark, int signal, unsigned number, mil
 }
 
 Result<std::uint64_t> Core::count_marked(int cancel_fd) const {
-  const Said said = BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce_), 0ms, cancel_fd));
+  const Said said = BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce()), 0ms, cancel_fd));
   const std::size_t first = said.out.find_first_not_of(' ');
   std::uint64_t count = 0;
   if (first != std::string::npos) std::from_chars(said.out.data() + first, said.out.data() + said.out.size(), count);
   return count;
-}
-
-void Core::add(const std::shared_ptr<Run>& run) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(runs_, [](const auto& weak) { return weak.expired(); });
-  runs_.push_back(run);
-  if (ending_) run->cancel();  // it came too late for end_commands()
-}
-
-void Core::end_commands() {
-  ending_ = true;
-  std::vector<std::weak_ptr<Run>> runs;
-  {
-    const std::lock_guard lock(mutex_);
-    runs = runs_;
-  }
-  for (const auto& weak : runs) {
-    if (const auto run = weak.lock()) run->cancel();
-  }
 }
 
 }  // namespace belljar::remote::shell

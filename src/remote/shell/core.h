@@ -14,26 +14,22 @@
 
 #include "belljar/cancel.h"
 #include "belljar/result.h"
-#include "remote/search.h"
+#include "remote/commands.h"
 #include "remote/shell/machine.h"
 #include "remote/shell/turns.h"
 
 namespace belljar::remote::shell {
 
-class Run;
-
 // Calls to one sandbox at once, beside those that end commands: what its processors are not choked by.
 inline constexpr std::size_t kMostCalls = 32;
 
-class Core : public std::enable_shared_from_this<Core> {
+class Core final : public Commands, public std::enable_shared_from_this<Core> {
  public:
   // `patience`: for one answer of the service, beyond what was asked to take long.
   Core(std::shared_ptr<const Machine> machine, std::string workspace, std::string nonce, std::chrono::milliseconds patience)
-      : machine_(std::move(machine)), workspace_(std::move(workspace)), nonce_(std::move(nonce)), patience_(patience) {}
+      : Commands(std::move(workspace), std::move(nonce), "image"), machine_(std::move(machine)), patience_(patience) {}
 
   const Machine& machine() const noexcept { return *machine_; }
-  const std::string& workspace() const noexcept { return workspace_; }
-  const std::string& nonce() const noexcept { return nonce_; }
   const std::string& directory() const noexcept { return directory_; }
   const std::string& reset() const noexcept { return reset_; }  // a program that gives ignored signals back, or nothing
   bool finds() const noexcept { return finds_; }                // GNU find is there
@@ -60,21 +56,13 @@ class Core : public std::enable_shared_from_this<Core> {
   // How long one call may wait inside: not long while others wait for their turn.
   std::chrono::milliseconds wait() const noexcept;
 
-  // A command of ours inside: coreutils and sh. Errors: as of a command that cannot be started; kUnavailable, it was cut off;
-  // kDeadlineExceeded, it took longer; kCanceled: it is told to end, and not waited for.
-  Result<Helped> help(std::vector<std::string> argv, std::string stdin_bytes = {},
-                      std::chrono::milliseconds patience = std::chrono::seconds(60), const CancelToken& cancel = {},
-                      std::uint64_t most = 16U << 20);
+  // Sends nothing yet.
+  Result<std::shared_ptr<command::Run>> start(command::Request request) override;
   // Signals whatever carries a mark that begins with `mark`; of command `number` (0: none) nothing begins any more. False: that
   // could not be done.
   bool kill_marked(const std::string& mark, int signal, unsigned number = 0,
                    std::chrono::milliseconds patience = std::chrono::seconds(10), int cancel_fd = -1) const;
   Result<std::uint64_t> count_marked(int cancel_fd) const;
-
-  // Ends all commands with the sandbox's end as the reason.
-  void end_commands();
-  bool ending() const noexcept { return ending_.load(); }
-  void add(const std::shared_ptr<Run>& run);
 
   // The directory of command `number` is not needed any more: the next start of a command removes it on the way.
   void retire(unsigned number);
@@ -82,15 +70,13 @@ class Core : public std::enable_shared_from_this<Core> {
 
  private:
   std::shared_ptr<const Machine> machine_;
-  std::string workspace_, nonce_, directory_, reset_;  // the last two: settle()
+  std::string directory_, reset_;  // from settle() on
   std::chrono::milliseconds patience_;
   bool finds_ = false;
   mutable Turns turns_{kMostCalls};
   std::atomic<unsigned> serial_{0};
-  std::atomic<bool> ending_{false};
   std::mutex mutex_;
-  std::vector<std::weak_ptr<Run>> runs_;  // guarded by mutex_
-  std::vector<unsigned> retired_;         // guarded by mutex_
+  std::vector<unsigned> retired_;  // guarded by mutex_
 };
 
 }  // namespace belljar::remote::shell

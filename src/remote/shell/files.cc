@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/patience.h"
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
@@ -28,6 +29,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kLargestRead = 256ULL << 20;
 constexpr std::chrono::milliseconds kPatience = 10min;
 constexpr std::chrono::milliseconds kClearing = 1s;
+constexpr std::uint64_t kMostTree = 64U << 20;
 constexpr std::size_t kFirst = 48U << 10;  // of a file, which a service's own call may bring faster
 
 // Exits of the scripts below.
@@ -250,6 +252,23 @@ Result<std::vector<FileInfo>> ShellFiles::list(const std::string& path) const {
   std::vector<FileInfo> files;
   if (!parse_records(helped.out, files) || !helped.complete)
     return Error(Code::kDataLoss, format("cannot list {}", belljar::quoted(path))).reason("find inside says something else");
+  std::ranges::sort(files, {}, &FileInfo::path);
+  return files;
+}
+
+// For glob and grep.
+Result<std::vector<FileInfo>> ShellFiles::tree(const WalkOptions& options, bool& complete) const {
+  BELLJAR_CHECK(check_walk(options));
+  std::vector<FileInfo> files;
+  const std::string script = "cd \"$1\" || exit 1\n" + walk_script("-mindepth 1");
+  const auto helped = core_->help({"/bin/sh", "-c", script, "sh", core_->workspace(), kRecordText}, {}, bounded(options.timeout),
+                                  options.cancel, kMostTree);
+  complete = helped && helped->complete;
+  if (!helped && helped.error().code() != Code::kDeadlineExceeded && helped.error().code() != Code::kCanceled)
+    return helped.error();
+  if (!helped) return files;
+  if (helped->exit_code != 0 && helped->out.empty()) return complaint_of(helped->err, "search", core_->workspace());
+  complete = parse_records(helped->out, files) && complete;
   std::ranges::sort(files, {}, &FileInfo::path);
   return files;
 }

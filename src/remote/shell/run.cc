@@ -9,9 +9,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,14 +23,15 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "belljar/sandbox.h"
-#include "belljar/units.h"
+#include "command/ending.h"
+#include "command/request.h"
+#include "command/run.h"
+#include "command/streams.h"
+#include "remote/run.h"
 #include "remote/shell/core.h"
 #include "remote/shell/looked.h"
 #include "remote/shell/machine.h"
 #include "remote/shell/scripts.h"
-#include "runtime/run.h"
-#include "runtime/supervise.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -40,22 +39,13 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kHopeless = 5s;      // after the last signal: its end is not waited for any more
-constexpr milliseconds kEnding = 5s;        // for all that is asked of the service to end a command
-constexpr milliseconds kHelperEnding = 1s;  // the same, of a helper that was cancelled
-constexpr milliseconds kClockSlack = 5s;    // the clock inside has that long to be right
+constexpr milliseconds kClockSlack = 5s;  // the clock inside has that long to be right
 constexpr milliseconds kLongestClock = std::chrono::hours(24 * 3650);
 constexpr std::size_t kMostPiece = 4U << 20;  // of output in one answer
 constexpr std::uint64_t kMuch = 8U << 20;     // that is only counted, and worth an answer
 constexpr unsigned kMostNonsense = 8;
 constexpr unsigned kTrusted = 4;    // answers that make sense: then more is asked for again
 constexpr std::size_t kHead = 200;  // of an answer, without the output
-constexpr char kNotStarted[] = "cannot start the command in the sandbox";
-
-Error no_input(std::string reason) {
-  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(std::move(reason));
-}
-
 // base64(1) breaks its lines after 57 bytes.
 std::size_t bytes_in(std::size_t characters) {
   return std::clamp<std::size_t>(characters > kHead ? (characters - kHead) / 77 * 57 : 0, 57, kMostPiece);
@@ -75,49 +65,41 @@ UniqueFd either(int first, int second) {
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Core> core, RunRequest request)
-    : core_(std::move(core)),
-      request_(std::move(request)),
+Run::Run(std::shared_ptr<Core> core, command::Request request)
+    : remote::Run(std::move(request), kHopeless, kClockSlack),
+      core_(std::move(core)),
       number_(core_->next_number()),
       mark_(format("{}-{}.", core_->nonce(), number_)),
       wake_(either(wishes_.get(), request_.cancel.fd())),
-      budget_(bytes_in(core_->machine().limits().output)),
-      out_{.capture = command::Capture(request_.output_bytes), .callback = request_.on_stdout},
-      err_{.capture = command::Capture(request_.output_bytes), .callback = request_.on_stderr},
-      sent_(Clock::now()) {}
+      budget_(bytes_in(core_->machine().limits().output)) {
+  ending_.clock().begin(Steady::now());
+}
 
-Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, RunRequest request) {
+Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, command::Request request) {
   std::shared_ptr<Run> run(new Run(std::move(core), std::move(request)));
-  if (!run->wishes_.valid() || !run->wake_.valid())
+  if (!run->valid() || !run->wake_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or epoll").next("run fewer at once");
-  run->core_->add(run);
   return run;
 }
 
 // --- the waiter
 
 int Run::await_start() {
-  while (pid_.load() == 0 && !over()) turn(true);
+  until_started_ = true;
+  while (pid_.load() == 0 && !over()) turn();
+  until_started_ = false;
   return pid_.load();
 }
 
-Result<ExecResult> Run::finish() {
-  while (!over()) turn(false);
-  over_at_ = Clock::now();
-  if (ended_ && kill_at_ && !core_->ending()) end_tree(SIGKILL, kEnding);  // its leader went at once, others may not have
-  // What may still come is to find its place taken.
-  if (sent_off_ && !unsure_ && !detached_seen_) core_->retire(number_);
-  if (thrown_) std::rethrow_exception(thrown_);
-  if (refused_ && !not_run_) return *refused_;
-  return result();
+// What may still come is to find its place taken.
+void Run::close() {
+  if (sent_off_ && !unsure_ && !left_) core_->retire(number_);
 }
 
-void Run::turn(bool until_started) {
-  check_deadlines(Clock::now());
-  if (over()) return;
-  if (sent_off_) look(until_started);
-  else begin(until_started);
-  if (!over()) look_at_wishes();
+void Run::wait(std::optional<Time> due) {
+  due_ = due;
+  if (sent_off_) look_inside();
+  else begin();
 }
 
 std::string Run::in_directory() const {
@@ -125,7 +107,7 @@ std::string Run::in_directory() const {
 }
 
 // Data that does not fit into the call that starts it goes there before.
-void Run::begin(bool until_started) {
+void Run::begin() {
   const std::string go = go_script(request_.command, request_.cwd, !request_.stdin_bytes.empty(), request_.stdin_pipe);
   const std::size_t room = core_->payload();
   const bool with_go = go.size() <= room;
@@ -140,13 +122,13 @@ void Run::begin(bool until_started) {
     carried += format("printf %s {} | base64 -d >in\n", to_base64(request_.stdin_bytes));
   auto turn = core_->turn(Turns::Kind::kBegin, wake_fd());
   if (!turn) return end_unsent(turn.error());
-  sent_ = Clock::now();
+  ending_.clock().begin(Steady::now());
   sent_off_ = true;
   const std::string script =
       format("cd {} || exit 1\n{}mkdir -p {} && cd {} && mkdir claim || exit 1\n{}{}exec sh ../look {}", word(core_->directory()),
-             core_->sweep(), number_, number_, carried, start_script(), look_words(until_started));
+             core_->sweep(), number_, number_, carried, start_script(), look_words());
   const auto said = core_->once(std::move(*turn), script, core_->wait(), wake_fd());
-  if (said) return take(*said);
+  if (said) return take_said(*said);
   start_error_ = said.error().reason().empty() ? said.error().what() : said.error().reason();
   const Code code = said.error().code();
   if (code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCanceled || code == Code::kDataLoss) {
@@ -160,7 +142,7 @@ void Run::begin(bool until_started) {
 void Run::end_unsent(const Error& why) {
   look_at_wishes();
   gone_ = true;
-  if (!cause_) refused_ = not_started(why);
+  if (!ending_.ending()) refused_ = not_started(why);
 }
 
 std::string Run::start_script() const {
@@ -169,38 +151,37 @@ std::string Run::start_script() const {
                 core_->reset(), mark_, clocked ? seconds(*request_.timeout) : "-", seconds(request_.limits.kill_grace));
 }
 
-std::string Run::look_words(bool until_started) const {
-  const bool prompt = out_.callback || err_.callback || request_.limits.output_action == OutputAction::kKill;
-  const bool counted = out_.counted() && err_.counted();
-  const std::uint64_t enough = prompt ? 1 : counted ? kMuch : budget_;
-  const auto left = std::chrono::duration_cast<milliseconds>(next_deadline() - Clock::now());
+std::string Run::look_words() const {
+  const bool count_out = streams_.counts(command::Stream::kOut), count_err = streams_.counts(command::Stream::kErr);
+  const std::uint64_t enough = streams_.prompt() ? 1 : count_out && count_err ? kMuch : budget_;
+  const auto left = std::chrono::duration_cast<milliseconds>(due_.value_or(Time::max()) - Steady::now());
   const milliseconds wait = std::clamp(left, 0ms, core_->wait());
-  return format("{} {} {} {} {} {} {} {} {} {}", until_started && pid_.load() == 0 ? "pid" : "end", wait.count(), budget_, enough,
-                out_.base, out_.at, out_.counted() ? 1 : 0, err_.base, err_.at, err_.counted() ? 1 : 0);
+  return format("{} {} {} {} {} {} {} {} {} {}", until_started_ && pid_.load() == 0 ? "pid" : "end", wait.count(), budget_, enough,
+                out_.base, out_.at, count_out ? 1 : 0, err_.base, err_.at, count_err ? 1 : 0);
 }
 
-void Run::look(bool until_started) {
+void Run::look_inside() {
   std::string script = in_directory();
   // Whether the start arrived. It is told apart by who makes a directory: then it never will.
   if (unsure_)
     script = format("cd {} && mkdir -p {} && cd {} || {{ echo gone; exit; }}\nmkdir claim 2>/dev/null && {{ echo never; exit; }}\n",
                     word(core_->directory()), number_, number_);
-  const auto said = core_->again(script + "exec sh ../look " + look_words(until_started), core_->wait(), wake_fd());
-  if (said) return take(*said);
+  const auto said = core_->again(script + "exec sh ../look " + look_words(), core_->wait(), wake_fd());
+  if (said) return take_said(*said);
   if (said.error().code() == Code::kCanceled) return;
   lose(said.error().reason().empty() ? said.error().what() : said.error().reason());
 }
 
-void Run::take(const Said& said) {
+void Run::take_said(const Said& said) {
   if (said.out.starts_with("never")) {
     gone_ = true;
-    if (!cause_)
+    if (!ending_.ending())
       refused_ =
           not_started(Error(Code::kUnavailable, kNotStarted).reason(start_error_.empty() ? "it did not arrive" : start_error_));
     return;
   }
   if (said.out.starts_with("gone")) return lose("its private directory there is gone");
-  const auto looked = parse_looked(said.out, out_.counted(), err_.counted());
+  const auto looked = parse_looked(said.out, streams_.counts(command::Stream::kOut), streams_.counts(command::Stream::kErr));
   if (!looked) {  // cut, perhaps: all of it can be asked again, and smaller
     if (!started_) unsure_ = true;
     budget_ = std::max<std::size_t>(budget_ / 2, 57);
@@ -211,40 +192,30 @@ void Run::take(const Said& said) {
   nonsense_ = 0;
   unsure_ = false;
   if (++good_ % kTrusted == 0) budget_ = std::min(2 * budget_, bytes_in(core_->machine().limits().output));
-  started_ = sent_;
+  started_ = true;
   pid_ = looked->pid;
-  if (looked->late && !cause_) {
-    cause_ = Reason::kTimeout;
-    message_ = timeout_message(request_.timeout.value_or(0ms));
-    hopeless_ = Clock::now() + request_.limits.kill_grace + kHopeless;
-  }
+  if (looked->late)
+    ending_.stop({Reason::kTimeout, timeout_message(request_.timeout.value_or(0ms))}, command::How::kInside, Steady::now());
   if (!looked->failed.empty() && looked->status) return explain(*looked);
-  take(out_, looked->out);
-  take(err_, looked->err);
-  if (looked->status && !looked->out.more && !looked->err.more) ended_ = *looked;
+  take_piece(command::Stream::kOut, looked->out);
+  take_piece(command::Stream::kErr, looked->err);
+  const int status = looked->status.value_or(0);
+  if (looked->status && !looked->out.more && !looked->err.more)
+    ended_ = looked->signalled ? (status - 128) & 0x7F : (status & 0xFF) << 8;  // as wait(2) has it
   else if (looked->lost) lose("what looked after it in the sandbox was ended");
 }
 
-void Run::take(Stream& stream, const Piece& piece) {
-  stream.base = piece.base;
-  stream.at += piece.count;
-  if (piece.bytes.empty()) return stream.capture.skip(piece.count);
-  stream.capture.append(piece.bytes);
-  if (stream.callback && !thrown_ && !detached_.load()) {
-    try {
-      stream.callback(piece.bytes);
-    } catch (...) {
-      thrown_ = std::current_exception();
-      stop(Reason::kCancelled, "a callback of the caller failed", 0ms);
-    }
-  }
-  if (stream.capture.over() && request_.limits.output_action == OutputAction::kKill)
-    stop(Reason::kOutput, format("the output exceeded the limit of {} bytes", request_.output_bytes), 0ms);
+void Run::take_piece(command::Stream stream, const Piece& piece) {
+  Position& position = stream == command::Stream::kOut ? out_ : err_;
+  position.base = piece.base;
+  position.at += piece.count;
+  if (piece.bytes.empty()) streams_.skip(stream, piece.count);
+  else take(stream, piece.bytes);
 }
 
 // Why it did not become a process, and what its shell said of it.
 void Run::explain(const Looked& looked) {
-  ended_ = looked;
+  ended_ = 0;
   if (looked.failed != "126" && looked.failed != "127") {
     const bool missing = looked.failed == "missing";
     refused_ = Error(missing                     ? Code::kNotFound
@@ -266,144 +237,39 @@ void Run::explain(const Looked& looked) {
           .exit_code(missing ? 127 : 126);
 }
 
-Error Run::not_started(const Error& why) const {
-  return Error(why.code(), kNotStarted)
-      .reason(why.reason().empty() ? why.what() : why.reason())
-      .next("try again, or look whether the sandbox lives");
-}
-
 // --- ending it
 
-Run::Clock::time_point Run::next_deadline() const {
-  auto next = Clock::now() + 1h;
-  if (hopeless_) next = std::min(next, *hopeless_);
-  if (kill_at_) next = std::min(next, *kill_at_);
-  if (!cause_ && request_.timeout && *request_.timeout < kLongestClock)
-    next = std::min<Clock::time_point>(next, sent_ + *request_.timeout + kClockSlack);
-  return next;
+void Run::act(command::Act act) {
+  if (!sent_off_) return;
+  if (!is_helper() || ending_.reason() != Reason::kCancelled) return remote::Run::act(act);
+  gone_ = true;  // its caller has no time
+  if (!core_->ending()) end_tree(SIGKILL, kHelperEnding);
 }
 
-void Run::check_deadlines(Clock::time_point now) {
-  if (!sent_off_ || now < next_deadline()) return;
-  if (kill_at_ && now >= *kill_at_) {
-    kill_at_.reset();
-    end_tree(SIGKILL, kEnding);
-    hopeless_ = Clock::now() + kHopeless;
-  } else if (hopeless_ && now >= *hopeless_) {
-    lose("its end was not told");
-  } else if (!cause_ && request_.timeout) {  // the clock inside did not do it
-    stop(Reason::kTimeout, timeout_message(*request_.timeout), request_.limits.kill_grace);
-  }
-}
-
-void Run::look_at_wishes() {
-  wishes_.take();
-  std::string no_input;
-  {
-    const std::lock_guard lock(input_mutex_);
-    no_input = input_lost_;
-  }
-  // To the command it would be an end of its input that nobody meant, or none at all.
-  if (!no_input.empty()) lose("its stdin broke off: " + no_input);
-  else if (detached_.load()) let_go();
-  else if (core_->ending()) stop(Reason::kCancelled, "the sandbox ended before the command did", 0ms);
-  else if (cancelled_.load() || request_.cancel.cancelled())
-    stop(Reason::kCancelled, "cancelled by the caller", request_.limits.kill_grace);
-}
-
-void Run::stop(Reason reason, std::string message, milliseconds grace) {
-  if (cause_) return;
-  cause_ = reason;
-  message_ = std::move(message);
-  if (over() || !sent_off_) return;
-  if (request_.helper && reason == Reason::kCancelled) {
-    gone_ = true;
-    if (!core_->ending()) end_tree(SIGKILL, kHelperEnding);
-    return;
-  }
-  const bool gently = grace > 0ms && !core_->ending();
-  if (gently) kill_at_ = Clock::now() + grace;
-  if (!core_->ending()) end_tree(gently ? SIGTERM : SIGKILL, kEnding);
-  hopeless_ = std::max(Clock::now(), kill_at_.value_or(Clock::time_point())) + kHopeless;
-}
-
-void Run::end_tree(int signal, milliseconds patience) { (void)core_->kill_marked(mark_, signal, number_, patience); }
-
-// What cannot be seen any more must not run on.
-void Run::lose(std::string why) {
-  if (over()) return;
-  gone_ = true;
-  lost_ = std::move(why);
-  if (!core_->ending()) end_tree(SIGKILL, kEnding);
-  if (!started_ && !cause_) refused_ = not_started(Error(Code::kUnavailable, kNotStarted).reason(lost_));
-}
+void Run::end_tree(int signal, milliseconds patience) const { (void)core_->kill_marked(mark_, signal, number_, patience); }
 
 // Its clock and its readers see the mark, and it clears up after itself.
-void Run::let_go() {
-  detached_seen_ = true;
-  (void)core_->again(in_directory() + ": >left", 0ms, -1);
-}
-
-// --- what came of it
-
-ExecResult Run::result() {
-  if (refused_) return runtime::failed_start(*refused_);
-  ExecResult result;
-  set_end(result);
-  result.out = std::move(out_.capture).finish();
-  result.err = std::move(err_.capture).finish();
-  if (result.out.omitted > 0 || result.err.omitted > 0) result.limits_hit.emplace_back("output");
-  return result;
-}
-
-void Run::set_end(ExecResult& result) const {
-  result.duration = std::chrono::duration_cast<std::chrono::microseconds>(over_at_ - sent_);
-  if (!ended_) {
-    result.exit_code = cause_ == Reason::kTimeout ? 124 : 128 + SIGKILL;
-    result.signal = SIGKILL;
-    result.reason = cause_.value_or(Reason::kCancelled);
-    result.message = cause_ ? message_ : "the command was lost and ended: " + lost_;
-    return;
-  }
-  const int status = ended_->status.value_or(0);
-  runtime::set_exit(result, ended_->signalled ? (status - 128) & 0x7F : (status & 0xFF) << 8);
-  const bool with_sandbox = !cause_ && core_->ending();
-  if (!cause_ && !with_sandbox) return;
-  result.reason = cause_.value_or(Reason::kCancelled);
-  result.message = with_sandbox ? "the sandbox ended before the command did" : message_;
-  if (result.reason == Reason::kTimeout) result.exit_code = 124;
-  else if (result.exit_code < 128) result.exit_code = 128 + (result.reason == Reason::kCancelled ? SIGTERM : SIGKILL);
-}
+void Run::let_go() { (void)core_->again(in_directory() + ": >left", 0ms, -1); }
 
 // --- from other threads
 
-void Run::cancel() noexcept {
-  cancelled_ = true;
-  wishes_.ring();
-}
-
-void Run::detach() noexcept {
-  detached_ = true;
-  wishes_.ring();
-}
-
 // "taken", "broken", "ended", "waiting", "gone".
-Result<std::string> Run::put(std::string_view piece, unsigned number, Clock::time_point deadline) const {
+Result<std::string> Run::put(std::string_view piece, unsigned number, Time deadline) const {
   const std::string carried = to_base64(piece);
   for (;;) {
-    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - Steady::now());
     const milliseconds wait = std::clamp(left, 0ms, core_->wait());
     const Said said = BELLJAR_TRY(core_->again(
         format("{}printf %s {} | base64 -d | sh ../put {} {}", in_directory(), carried, number, wait.count()), wait, -1));
     std::string word = said.out.substr(0, said.out.find('\n'));
-    if (word != "waiting" || Clock::now() >= deadline) return word;
+    if (word != "waiting" || Steady::now() >= deadline) return word;
   }
 }
 
 Result<void> Run::write(std::string_view bytes, milliseconds patience) {
-  if (!request_.stdin_pipe) return no_input("it was spawned without a pipe for it");
-  if (input_closed_.load()) return no_input("the pipe is closed");
-  const auto deadline = Clock::now() + bounded(patience);
+  if (!request_.stdin_pipe) return command::no_input("it was spawned without a pipe for it");
+  if (input_closed_.load()) return command::no_input("the pipe is closed");
+  const auto deadline = Steady::now() + bounded(patience);
   while (!bytes.empty()) {
     const std::string_view piece = bytes.substr(0, core_->payload());
     bytes.remove_prefix(piece.size());
@@ -413,20 +279,10 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
       return answer.error();
     }
     if (*answer == "taken") continue;
-    if (*answer == "waiting")
-      return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
-          .reason(format("it did not read for {}", to_string(patience)));
-    return no_input(*answer == "broken" ? "nobody reads it any more" : "the command has ended");
+    if (*answer == "waiting") return command::not_read(patience);
+    return command::no_input(*answer == "broken" ? "nobody reads it any more" : "the command has ended");
   }
   return {};
-}
-
-void Run::lose_input(const std::string& why) {
-  {
-    const std::lock_guard lock(input_mutex_);
-    if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
-  }
-  wishes_.ring();
 }
 
 Result<void> Run::close_input() {
@@ -437,9 +293,7 @@ Result<void> Run::close_input() {
   return said.error();
 }
 
-Result<void> Run::resize(unsigned short /*rows*/, unsigned short /*columns*/) {
-  return Error(Code::kFailedPrecondition, "cannot resize the terminal").reason("the command was spawned without one");
-}
+Result<void> Run::resize(unsigned short /*rows*/, unsigned short /*columns*/) { return command::no_terminal(); }
 
 Result<void> Run::signal(int number) {
   if (pid_.load() == 0)  // to kill(1) our own group

@@ -1,345 +1,129 @@
 #include "remote/shell/sandbox.h"
 
-#include <signal.h>
-
 #include <chrono>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/format.h"
 #include "base/random.h"
+#include "belljar/cancel.h"
 #include "belljar/cloud.h"
-#include "belljar/command.h"
 #include "belljar/error.h"
-#include "belljar/exec_result.h"
-#include "belljar/files.h"
-#include "belljar/policy.h"
-#include "belljar/process.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "remote/environment.h"
-#include "remote/in_time.h"
+#include "remote/cloud.h"
 #include "remote/paths.h"
-#include "remote/process.h"
 #include "remote/report.h"
+#include "remote/sandbox.h"
 #include "remote/shell/core.h"
 #include "remote/shell/files.h"
 #include "remote/shell/machine.h"
-#include "remote/shell/run.h"
-#include "runtime/enforcement.h"
-#include "session/checks.h"
-#include "session/ended.h"
-#include "session/in_time.h"
 
 namespace belljar::remote::shell {
 namespace {
 
-constexpr char kClock[] =
-    "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later";
+class ShellPlace final : public Place {
+ public:
+  ShellPlace(std::shared_ptr<const Service> service, std::shared_ptr<Core> core)
+      : service_(std::move(service)), core_(std::move(core)) {}
 
-constexpr char kNoStop[] = "cannot stop the sandbox";
-constexpr char kNoLook[] = "cannot look at the sandbox";
+  const std::string& id() const noexcept override { return core_->machine().id(); }
+  Commands& commands() const noexcept override { return *core_; }
+  std::unique_ptr<Files> files(const CancelToken& end) const override { return std::make_unique<ShellFiles>(core_, end); }
+  Result<void> settle() override { return core_->settle(); }
+  void unsettle() override { core_->clear(); }
+  Error abandon(const Error& why) const override {
+    if (service_->kill(id())) return why;
+    const std::string next = format("end the sandbox {}, which could not be ended from here", belljar::quoted(id()));
+    return Error(why.code(), why.what()).reason(why.reason()).next(next);
+  }
+  void clear(const CancelToken& end) const override { core_->clear(end.fd()); }
+  Result<void> pause(const CancelToken& end) const override { return service_->pause(id(), end); }
+  Result<bool> kill(const CancelToken& end) const override { return service_->kill(id(), end); }
+  Result<void> set_timeout(std::chrono::milliseconds lifetime) const override { return service_->set_timeout(id(), lifetime); }
+  Result<void> health(const CancelToken& end) const override { return core_->machine().health(end.fd()); }
+  Result<std::uint64_t> count_processes(const CancelToken& end) const override { return core_->count_marked(end.fd()); }
 
-Error not_running(std::string reason) {
-  return Error(Code::kFailedPrecondition, "the sandbox does not run").reason(std::move(reason)).next("start() it");
-}
+ private:
+  const std::shared_ptr<const Service> service_;
+  const std::shared_ptr<Core> core_;
+};
+
+class ShellCloud final : public Cloud {
+ public:
+  ShellCloud(std::string_view name, FindService find, ShellOptions options)
+      : name_(name), find_(std::move(find)), options_(std::move(options)) {}
+
+  std::string_view name() const noexcept override { return name_; }
+  Elsewhere elsewhere(const SandboxConfig& config) const override {
+    const auto service = find_();
+    return {.backend = {},
+            .options = options_.type,
+            .image = "image",
+            .host = {},
+            .workspace = {},
+            .isolation = service ? (*service)->isolation() : Isolation::kNone,
+            .clock = "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later",
+            .holds = [service, &config](std::string_view clause) {
+              return service ? (*service)->holds(config.policy, clause) : Holds{};
+            }};
+  }
+  Result<std::string> check(const SandboxConfig& config) const override {
+    const auto service = BELLJAR_TRY(find_());
+    BELLJAR_CHECK(service->check_served(config.policy));
+    return service->host();
+  }
+  Result<std::shared_ptr<Place>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
+                                       const CancelToken& end) const override {
+    auto service = BELLJAR_TRY(find_());
+    const auto machine = BELLJAR_TRY(before.empty() ? service->create(config.policy, end) : connect(*service, before, end));
+    auto core = std::make_shared<Core>(machine, workspace, random_hex(8), options_.request_timeout);
+    return std::shared_ptr<Place>(std::make_shared<ShellPlace>(std::move(service), std::move(core)));
+  }
+  Result<void> check_spawn(const SpawnOptions& options) const override {
+    if (!options.terminal) return {};
+    return Error(Code::kUnimplemented, format("the {} backend does not serve terminals", name()))
+        .reason("the service runs shell text, and has no terminal for it")
+        .next("spawn it with a pipe, or by script(1) inside");
+  }
+  Result<bool> kill(const SandboxConfig& /*config*/, const std::string& id) const override {
+    return BELLJAR_TRY(find_())->kill(id);
+  }
+
+ private:
+  Result<std::shared_ptr<const Machine>> connect(const Service& service, const std::string& before,
+                                                 const CancelToken& cancel) const {
+    auto connected = service.connect(before, cancel);
+    if (!connected && connected.error().code() == Code::kCanceled)
+      return Error(connected.error())
+          .next(format("it may have been resumed, and run on: pause or end {}", belljar::quoted(before)));
+    auto machine = BELLJAR_TRY(std::move(connected));
+    if (options_.lifetime) BELLJAR_CHECK(service.set_timeout(before, *options_.lifetime));
+    return machine;
+  }
+
+  const std::string_view name_;
+  const FindService find_;
+  const ShellOptions options_;
+};
 
 }  // namespace
 
-Result<std::shared_ptr<ShellSandbox>> ShellSandbox::make(std::shared_ptr<Service> service, const SandboxConfig& config,
-                                                         ShellOptions options) {
-  std::string workspace = BELLJAR_TRY(workspace_elsewhere(config.workspace, service->workspace()));
-  if (options.lifetime && options.lifetime->count() <= 0)
-    return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive");
-  if (options.request_timeout.count() <= 0) return Error(Code::kInvalidArgument, "the request timeout must be positive");
-  return std::shared_ptr<ShellSandbox>(new ShellSandbox(std::move(service), config, std::move(options), std::move(workspace)));
+Result<std::shared_ptr<CloudSandbox>> ShellSandbox::make(const std::shared_ptr<const Service>& service, const SandboxConfig& config,
+                                                         const ShellOptions& options) {
+  return make(service->name(), service->workspace(), [service] { return service; }, config, options);
 }
 
-ShellSandbox::ShellSandbox(std::shared_ptr<Service> service, SandboxConfig config, ShellOptions options, std::string workspace)
-    : service_(std::move(service)),
-      config_(std::move(config)),
-      options_(std::move(options)),
-      id_(session::next_id()),
-      workspace_(std::move(workspace)),
-      variables_(variables_elsewhere(config_)),
-      remote_id_(options_.sandbox_id) {
-  if (!options_.on_stop) options_.on_stop = options_.sandbox_id.empty() ? CloudOnStop::kKill : CloudOnStop::kLeave;
-}
-
-ShellSandbox::~ShellSandbox() {
-  if (owner_.is_this()) {
-    (void)ShellSandbox::stop({});
-    return;
-  }
-  // In a forked child: the machine is the parent's, and so is what its connections hold of TLS.
-  belljar::abandon(running_);
-  belljar::abandon(unended_);
-  belljar::abandon(service_);
-}
-
-EnforcementReport ShellSandbox::enforcement() const {
-  if (!owner_.is_this()) return {};
-  const std::lock_guard lock(mutex_);
-  return enforcement_;
-}
-
-std::string ShellSandbox::sandbox_id() const {
-  if (!owner_.is_this()) return {};
-  const std::lock_guard lock(mutex_);
-  return remote_id_;
-}
-
-// --- life
-
-Result<void> ShellSandbox::check() {
-  const Elsewhere place = {.backend = service_->name(),
-                           .options = options_.type,
-                           .image = "image",
-                           .host = service_->host(),
-                           .workspace = workspace_,
-                           .isolation = service_->isolation(),
-                           .clock = kClock,
-                           .holds = [this](std::string_view clause) { return service_->holds(config_.policy, clause); }};
-  BELLJAR_CHECK(check_elsewhere(config_.policy, config_, place));
-  BELLJAR_CHECK(service_->check_served(config_.policy));
-  EnforcementReport report = report_elsewhere(config_.policy, place);
-  BELLJAR_CHECK(runtime::check_required(report, config_.policy));
-  const std::lock_guard lock(mutex_);
-  enforcement_ = std::move(report);
-  return {};
-}
-
-Result<std::shared_ptr<const Machine>> ShellSandbox::enter(const CancelToken& cancel) const {
-  const std::string before = sandbox_id();
-  if (before.empty()) return service_->create(config_.policy, cancel);
-  auto connected = service_->connect(before, cancel);
-  if (!connected && connected.error().code() == Code::kCanceled)
-    return Error(connected.error()).next(format("it may have been resumed, and run on: pause or end {}", belljar::quoted(before)));
-  auto machine = BELLJAR_TRY(std::move(connected));
-  if (options_.lifetime) BELLJAR_CHECK(service_->set_timeout(before, *options_.lifetime));
-  return machine;
-}
-
-// What was made and cannot be used is ended, or named.
-Error ShellSandbox::abandon(const std::string& remote, Error error) const {
-  if (service_->kill(remote)) return error;
-  const std::string next = format("end the sandbox {}, which could not be ended from here", belljar::quoted(remote));
-  return Error(error.code(), error.what()).reason(error.reason()).next(next);
-}
-
-Result<void> ShellSandbox::start(const CallOptions& options) {
-  BELLJAR_CHECK(owner_.check());  // before the locks: a thread of the parent may hold them here
-  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, session::kNoStart));
-  {
-    const std::lock_guard lock(mutex_);
-    if (running_ != nullptr) return Error(Code::kFailedPrecondition, session::kNoStart).reason("it runs already");
-  }
-  BELLJAR_CHECK(session::check_not_cancelled(config_.cancel));
-  BELLJAR_CHECK(options.check(session::kNoStart));
-  BELLJAR_CHECK(check());
-  const bool made = sandbox_id().empty();
-  const CancelToken end = BELLJAR_TRY(options.token(config_.cancel));
-  const auto entered = enter(end);
-  if (!entered) return session::start_error(entered.error(), options);
-  const auto& machine = *entered;
-  const std::string remote = machine->id();
-  auto core = std::make_shared<Core>(machine, workspace_, random_hex(8), options_.request_timeout);
-  auto settled = session::check_not_cancelled(config_.cancel);
-  if (settled) settled = options.check(session::kNoStart);
-  if (settled) settled = core->settle();
-  if (!settled) {
-    if (made) return abandon(remote, settled.error());
-    core->clear();
-    return settled.error();
-  }
-  unended_ = nullptr;  // it runs again
-  const std::lock_guard lock(mutex_);
-  remote_id_ = remote;
-  running_ = std::make_shared<const Running>(Running{.core = core, .files = ShellFiles(core)});
-  return {};
-}
-
-ShellSandbox::RunningPtr ShellSandbox::leave() {
-  RunningPtr alive;
-  {
-    const std::lock_guard lock(mutex_);
-    alive = std::exchange(running_, nullptr);
-  }
-  if (alive != nullptr) alive->core->end_commands();
-  return alive;
-}
-
-Result<void> ShellSandbox::stop(const CallOptions& options) {
-  BELLJAR_CHECK(owner_.check());
-  const auto one = BELLJAR_TRY(session::lock_in_time(starting_, options, kNoStop));
-  return in_time(options, kNoStop, {"the sandbox may run on", "stop() it again"},
-                 [&](const CancelToken& end) { return leave_it(end); });
-}
-
-// With starting_ held.
-Result<void> ShellSandbox::leave_it(const CancelToken& end) {
-  if (RunningPtr left = leave()) unended_ = std::move(left);
-  if (unended_ == nullptr) return {};
-  const std::string remote = sandbox_id();
-  if (options_.on_stop != CloudOnStop::kKill) {
-    unended_->core->clear(end.fd());
-    if (end.cancelled()) return Error(Code::kCanceled, kNoStop);
-    if (options_.on_stop == CloudOnStop::kPause) BELLJAR_CHECK(service_->pause(remote, end));
-    unended_ = nullptr;
-    return {};
-  }
-  const auto killed = service_->kill(remote, end);
-  if (!killed) return killed.error();
-  unended_ = nullptr;
-  const std::lock_guard lock(mutex_);
-  remote_id_.clear();
-  return {};
-}
-
-Result<bool> ShellSandbox::kill() {
-  BELLJAR_CHECK(owner_.check());
-  const std::lock_guard one(starting_);
-  if (RunningPtr left = leave()) unended_ = std::move(left);
-  const std::string remote = sandbox_id();
-  if (remote.empty()) return false;
-  const bool killed = BELLJAR_TRY(service_->kill(remote));
-  unended_ = nullptr;
-  const std::lock_guard lock(mutex_);
-  remote_id_.clear();
-  return killed;
-}
-
-Result<void> ShellSandbox::set_timeout(std::chrono::milliseconds lifetime) {
-  if (lifetime.count() <= 0) return Error(Code::kInvalidArgument, "the lifetime of a sandbox must be positive").next("kill() it");
-  BELLJAR_CHECK(running());
-  return service_->set_timeout(sandbox_id(), lifetime);
-}
-
-Result<ShellSandbox::RunningPtr> ShellSandbox::running() const {
-  BELLJAR_CHECK(owner_.check());
-  const std::lock_guard lock(mutex_);
-  if (running_ == nullptr) return not_running("it was not started, or it was stopped");
-  return running_;
-}
-
-Result<void> ShellSandbox::health(const CallOptions& options) {
-  BELLJAR_CHECK(owner_.check());
-  const auto alive = running();
-  if (!alive) return Error(Code::kUnavailable, alive.error().what()).reason(alive.error().reason());
-  return in_time(options, kNoLook, {}, [&](const CancelToken& end) { return (*alive)->core->machine().health(end.fd()); });
-}
-
-Result<SandboxStats> ShellSandbox::stats(const CallOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  SandboxStats stats;
-  stats.processes =
-      BELLJAR_TRY(in_time(options, kNoLook, {}, [&](const CancelToken& end) { return alive->core->count_marked(end.fd()); }));
-  stats.execs = execs_.load();
-  stats.bytes_written = written_.load();
-  return stats;
-}
-
-// --- commands
-
-Result<RunRequest> ShellSandbox::request_for(const Command& command) const {
-  RunRequest request;
-  request.cwd = BELLJAR_TRY(cwd_below(workspace_, command.cwd));
-  request.command = command;
-  for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
-  request.limits = config_.policy.limits;
-  return request;
-}
-
-Result<ExecResult> ShellSandbox::exec(const Command& command, const ExecOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
-  const auto alive = BELLJAR_TRY(running());
-  RunRequest request = BELLJAR_TRY(request_for(command));
-  if (options.cancel.cancelled()) return session::cancelled_before_start();
-  request.timeout = session::exec_timeout(options, limits);
-  request.stdin_bytes = options.stdin_bytes;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  const auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
-  ++execs_;
-  return run->finish();
-}
-
-Result<std::unique_ptr<Process>> ShellSandbox::spawn(const Command& command, const SpawnOptions& options) {
-  BELLJAR_CHECK(session::check_command(command));
-  BELLJAR_CHECK(session::check_timeout(options.timeout));
-  BELLJAR_CHECK(session::check_no_hosts(options.allowed_domains));
-  const Limits& limits = config_.policy.limits;
-  const auto alive = BELLJAR_TRY(running());
-  if (options.terminal)
-    return Error(Code::kUnimplemented, format("the {} backend does not serve terminals", service_->name()))
-        .reason("the service runs shell text, and has no terminal for it")
-        .next("spawn it with a pipe, or by script(1) inside");
-  RunRequest request = BELLJAR_TRY(request_for(command));
-  if (options.cancel.cancelled()) return session::make_cancelled_process();
-  request.timeout = session::spawn_timeout(options, limits);
-  request.stdin_pipe = options.input == SpawnInput::kPipe;
-  request.cancel = options.cancel;
-  request.on_stdout = options.on_stdout;
-  request.on_stderr = options.on_stderr;
-  request.output_bytes = session::kept_output(options.output_bytes, limits);
-  auto run = BELLJAR_TRY(Run::start(alive->core, std::move(request)));
-  ++execs_;
-  return std::unique_ptr<Process>(std::make_unique<RemoteProcess>(std::move(run)));
-}
-
-// --- files
-
-Result<std::string> ShellSandbox::read_file(const std::string& path, const ReadOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options.call, format("cannot read {}", belljar::quoted(path)), {},
-                 [&](const CancelToken& end) { return alive->files.until(end).read(path, options); });
-}
-Result<void> ShellSandbox::write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  BELLJAR_CHECK(in_time(options.call, format("cannot write {}", belljar::quoted(path)), may_be_done(),
-                        [&](const CancelToken& end) { return alive->files.until(end).write(path, bytes, options); }));
-  written_ += bytes.size();
-  return {};
-}
-Result<std::vector<FileInfo>> ShellSandbox::list(const std::string& path, const CallOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options, format("cannot list {}", belljar::quoted(path)), {},
-                 [&](const CancelToken& end) { return alive->files.until(end).list(path); });
-}
-Result<FileInfo> ShellSandbox::stat(const std::string& path, const CallOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options, format("cannot look at {}", belljar::quoted(path)), {},
-                 [&](const CancelToken& end) { return alive->files.until(end).stat(path); });
-}
-Result<void> ShellSandbox::make_dir(const std::string& path, const MakeDirOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options.call, format("cannot make directory {}", belljar::quoted(path)), may_be_done(),
-                 [&](const CancelToken& end) { return alive->files.until(end).make_dir(path, options); });
-}
-Result<void> ShellSandbox::rename(const std::string& from, const std::string& to, const CallOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options, format("cannot rename {}", belljar::quoted(from)), may_be_done(),
-                 [&](const CancelToken& end) { return alive->files.until(end).rename(from, to); });
-}
-Result<void> ShellSandbox::remove(const std::string& path, const RemoveOptions& options) {
-  const auto alive = BELLJAR_TRY(running());
-  return in_time(options.call, format("cannot remove {}", belljar::quoted(path)), may_be_done(),
-                 [&](const CancelToken& end) { return alive->files.until(end).remove(path, options); });
-}
-Result<GlobResult> ShellSandbox::glob(const std::string& pattern, const WalkOptions& options) {
-  return BELLJAR_TRY(running())->files.glob(pattern, options);
-}
-Result<GrepResult> ShellSandbox::grep(const std::string& text, const GrepOptions& options) {
-  return BELLJAR_TRY(running())->files.grep(text, options);
+Result<std::shared_ptr<CloudSandbox>> ShellSandbox::make(std::string_view name, std::string_view workspace, FindService find,
+                                                         const SandboxConfig& config, const ShellOptions& options) {
+  std::string there = BELLJAR_TRY(workspace_elsewhere(config.workspace, workspace));
+  BELLJAR_CHECK(check_lifetime(options.lifetime));
+  BELLJAR_CHECK(check_request_timeout(options.request_timeout));
+  return std::shared_ptr<CloudSandbox>(std::make_shared<RemoteSandbox<CloudSandbox>>(
+      std::make_shared<ShellCloud>(name, std::move(find), options), config, std::move(there), options.sandbox_id, options.on_stop));
 }
 
 }  // namespace belljar::remote::shell

@@ -1,23 +1,17 @@
 // The Sandbox of a cloud where only shell text runs: what aliyun.h and volcengine.h make of their services.
 #pragma once
 
-#include <atomic>
 #include <chrono>
-#include <cstdint>
-#include <map>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
-#include "base/owner.h"
 #include "belljar/cloud.h"
-#include "remote/shell/core.h"
-#include "remote/shell/files.h"
+#include "belljar/result.h"
+#include "belljar/sandbox.h"
 #include "remote/shell/machine.h"
-#include "remote/shell/run.h"
 
 namespace belljar::remote::shell {
 
@@ -29,67 +23,17 @@ struct ShellOptions {
   std::chrono::milliseconds request_timeout = std::chrono::seconds(60);  // for one answer of the service
 };
 
-class ShellSandbox : public CloudSandbox {
- public:
+// Finds the service, with its keys. Errors: those of the keys and addresses.
+using FindService = std::function<Result<std::shared_ptr<const Service>>()>;
+
+struct ShellSandbox {
   // Asks nobody yet. Errors: kInvalidArgument, a workspace that is not absolute, a time that is not positive.
-  static Result<std::shared_ptr<ShellSandbox>> make(std::shared_ptr<Service> service, const SandboxConfig& config,
-                                                    ShellOptions options);
-  ~ShellSandbox() override;
-
-  std::string_view backend() const noexcept override { return service_->name(); }
-  const std::string& id() const noexcept override { return id_; }
-  const std::string& workspace() const noexcept override { return workspace_; }
-  EnforcementReport enforcement() const override;
-  Result<void> start(const CallOptions& options) override;
-  Result<void> stop(const CallOptions& options) override;
-  Result<void> health(const CallOptions& options) override;
-  Result<SandboxStats> stats(const CallOptions& options) override;
-  using Sandbox::exec;
-  Result<ExecResult> exec(const Command& command, const ExecOptions& options) override;
-  Result<std::unique_ptr<Process>> spawn(const Command& command, const SpawnOptions& options) override;
-  Result<std::string> read_file(const std::string& path, const ReadOptions& options) override;
-  Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options) override;
-  Result<std::vector<FileInfo>> list(const std::string& path, const CallOptions& options) override;
-  Result<FileInfo> stat(const std::string& path, const CallOptions& options) override;
-  Result<void> make_dir(const std::string& path, const MakeDirOptions& options) override;
-  Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options) override;
-  Result<void> remove(const std::string& path, const RemoveOptions& options) override;
-  Result<GlobResult> glob(const std::string& pattern, const WalkOptions& options) override;
-  Result<GrepResult> grep(const std::string& text, const GrepOptions& options) override;
-
-  std::string sandbox_id() const override;
-  Result<void> set_timeout(std::chrono::milliseconds lifetime) override;
-  Result<bool> kill() override;
-
- private:
-  struct Running {
-    std::shared_ptr<Core> core;
-    ShellFiles files;
-  };
-  using RunningPtr = std::shared_ptr<const Running>;
-
-  ShellSandbox(std::shared_ptr<Service> service, SandboxConfig config, ShellOptions options, std::string workspace);
-  Result<void> check();
-  Result<std::shared_ptr<const Machine>> enter(const CancelToken& cancel) const;
-  Error abandon(const std::string& remote, Error error) const;
-  Result<RunningPtr> running() const;
-  Result<RunRequest> request_for(const Command& command) const;
-  Result<void> leave_it(const CancelToken& end);
-  RunningPtr leave();  // ends the commands; null: it does not run
-
-  std::shared_ptr<Service> service_;
-  SandboxConfig config_;
-  ShellOptions options_;
-  std::string id_, workspace_;
-  std::map<std::string, std::string> variables_;  // of every command
-  std::atomic<std::uint64_t> execs_{0}, written_{0};
-  std::mutex starting_;  // start, stop and kill, one at a time; before mutex_
-  RunningPtr unended_;   // guarded by starting_; stop() failed, and the next one tries again
-  mutable std::mutex mutex_;
-  RunningPtr running_;             // guarded by mutex_
-  std::string remote_id_;          // guarded by mutex_; what start() goes back to
-  EnforcementReport enforcement_;  // guarded by mutex_
-  const OwningProcess owner_;
+  static Result<std::shared_ptr<CloudSandbox>> make(const std::shared_ptr<const Service>& service, const SandboxConfig& config,
+                                                    const ShellOptions& options);
+  // The same, of the service `name` that works in `workspace`: found by the first call that needs it, so that a sandbox can be
+  // made, and told of, without keys.
+  static Result<std::shared_ptr<CloudSandbox>> make(std::string_view name, std::string_view workspace, FindService find,
+                                                    const SandboxConfig& config, const ShellOptions& options);
 };
 
 }  // namespace belljar::remote::shell

@@ -12,6 +12,7 @@
 #include "http/client.h"
 #include "remote/address.h"
 #include "remote/json.h"
+#include "remote/retry.h"
 #include "remote/volcengine/address.h"
 #include "remote/volcengine/reply.h"
 
@@ -20,25 +21,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-Code code_of_status(long status) noexcept {
-  switch (status) {
-    case 400:
-    case 422:
-      return Code::kInvalidArgument;
-    case 401:
-      return Code::kUnauthenticated;
-    case 403:
-      return Code::kPermissionDenied;
-    case 404:
-      return Code::kNotFound;
-    case 409:
-      return Code::kAborted;
-    case 413:
-    case 429:
-      return Code::kResourceExhausted;
-    default:
-      return status >= 500 || status == 408 ? Code::kUnavailable : Code::kUnknown;
-  }
+Code code_of(long status) noexcept {
+  if (status == 422) return Code::kInvalidArgument;
+  return status == 413 ? Code::kResourceExhausted : code_of_status(status);
 }
 
 Code code_of_file_error(std::string_view type) noexcept {
@@ -112,7 +97,7 @@ Error refused(const http::Reply& reply, const std::string& what, const std::vect
   std::string reason = format("the sandbox's endpoint answered with status {}", reply.status);
   if (reply.status == 504) reason += ", which is what its gateway says of a call that takes too long";
   if (!said.empty()) reason += ": " + shown(said, secrets);
-  return Error(code_of_status(reply.status), what).reason(std::move(reason)).next(next_of(reply.status));
+  return Error(code_of(reply.status), what).reason(std::move(reason)).next(next_of(reply.status));
 }
 
 Result<Json> parse_envelope(const http::Reply& reply, const std::string& what, const std::vector<std::string>& secrets) {

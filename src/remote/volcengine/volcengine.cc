@@ -24,62 +24,21 @@
 namespace belljar {
 namespace {
 
+using remote::shell::Service;
 using remote::shell::ShellOptions;
 using remote::shell::ShellSandbox;
 namespace volcengine = remote::volcengine;
 
-// Keys are looked for by the first call that needs one, so that a sandbox can be made, and told of, without them.
-class Late final : public remote::shell::Service {
- public:
-  using Made = Result<std::shared_ptr<const Service>>;
-  Late(VolcengineOptions options, SandboxConfig config) : options_(std::move(options)), config_(std::move(config)) {}
-
-  std::string_view name() const noexcept override { return "volcengine"; }
-  std::string_view workspace() const noexcept override { return volcengine::kWorkspace; }
-  std::string host() const override {
-    const Made made = make();
-    return made ? (*made)->host() : "";
-  }
-  Result<void> check_served(const Policy& policy) const override { return BELLJAR_TRY(make())->check_served(policy); }
-  remote::shell::Holds holds(const Policy& policy, std::string_view clause) const override {
-    const Made made = make();
-    return made ? (*made)->holds(policy, clause) : remote::shell::Holds{};
-  }
-  Isolation isolation() const override {
-    const Made made = make();
-    return made ? (*made)->isolation() : Isolation::kNone;
-  }
-  Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override {
-    return BELLJAR_TRY(make())->create(policy, cancel);
-  }
-  Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override {
-    return BELLJAR_TRY(make())->connect(id, cancel);
-  }
-  Result<bool> kill(const std::string& id, const CancelToken& cancel) const override {
-    return BELLJAR_TRY(make())->kill(id, cancel);
-  }
-  Result<void> pause(const std::string& id, const CancelToken& cancel) const override {
-    return BELLJAR_TRY(make())->pause(id, cancel);
-  }
-  Result<void> set_timeout(const std::string& id, std::chrono::milliseconds lifetime) const override {
-    return BELLJAR_TRY(make())->set_timeout(id, lifetime);
-  }
-
- private:
-  Made make() const {
-    volcengine::Address address = BELLJAR_TRY(volcengine::find_address(options_, remote::caller_variables(config_)));
-    if (!options_.aio_url.empty())
-      return std::shared_ptr<const Service>(
-          std::make_shared<volcengine::AioService>(http_, std::move(address), options_.request_timeout));
-    volcengine::Control control(http_, std::move(address), options_.request_timeout);
+Result<std::shared_ptr<const Service>> find_service(const http::Client& http, const VolcengineOptions& options,
+                                                    const SandboxConfig& config) {
+  volcengine::Address address = BELLJAR_TRY(volcengine::find_address(options, remote::caller_variables(config)));
+  if (!options.aio_url.empty())
     return std::shared_ptr<const Service>(
-        std::make_shared<volcengine::VefaasService>(http_, std::move(control), options_, config_.policy));
-  }
-
-  http::Client http_;
-  VolcengineOptions options_;
-  SandboxConfig config_;
-};
+        std::make_shared<volcengine::AioService>(http, std::move(address), options.request_timeout));
+  volcengine::Control control(http, std::move(address), options.request_timeout);
+  return std::shared_ptr<const Service>(
+      std::make_shared<volcengine::VefaasService>(http, std::move(control), options, config.policy));
+}
 
 Error wrong_with_aio(std::string_view what, std::string next) {
   return Error(Code::kInvalidArgument, std::string("cannot use ") + std::string(what) + " together with aio_url")
@@ -99,7 +58,7 @@ Result<void> check(const VolcengineOptions& options) {
   return {};
 }
 
-Result<std::shared_ptr<ShellSandbox>> make(const SandboxConfig& config, const VolcengineOptions& options) {
+Result<std::shared_ptr<CloudSandbox>> make(const SandboxConfig& config, const VolcengineOptions& options) {
   BELLJAR_CHECK(check(options));
   // One that is there already; what was made here is given its whole life anew by every start.
   const bool contained = !options.aio_url.empty();
@@ -109,13 +68,15 @@ Result<std::shared_ptr<ShellSandbox>> make(const SandboxConfig& config, const Vo
                      .on_stop = options.on_stop,
                      .request_timeout = options.request_timeout};
   if (!contained && options.sandbox_id.empty()) shell.lifetime = options.lifetime;
-  return ShellSandbox::make(std::make_shared<Late>(options, config), config, std::move(shell));
+  return ShellSandbox::make(
+      "volcengine", volcengine::kWorkspace,
+      [http = http::Client(), options, config] { return find_service(http, options, config); }, config, shell);
 }
 
 Result<std::shared_ptr<CloudSandbox>> started(const SandboxConfig& config, const VolcengineOptions& options) {
   auto sandbox = BELLJAR_TRY(make(config, options));
-  BELLJAR_CHECK(sandbox->start({}));
-  return std::shared_ptr<CloudSandbox>(std::move(sandbox));
+  BELLJAR_CHECK(sandbox->start());
+  return sandbox;
 }
 
 }  // namespace
@@ -136,8 +97,7 @@ Result<std::shared_ptr<CloudSandbox>> VolcengineSandbox::connect(const std::stri
 
 SandboxFactory volcengine_backend(VolcengineOptions options) {
   return [options = std::move(options)](const SandboxConfig& config) -> Result<std::shared_ptr<Sandbox>> {
-    auto sandbox = BELLJAR_TRY(make(config, options));
-    return std::shared_ptr<Sandbox>(std::move(sandbox));
+    return std::shared_ptr<Sandbox>(BELLJAR_TRY(make(config, options)));
   };
 }
 

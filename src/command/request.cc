@@ -1,9 +1,6 @@
-#include "session/checks.h"
-
-#include <unistd.h>
+#include "command/request.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -19,7 +16,7 @@
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
 
-namespace belljar::session {
+namespace belljar::command {
 namespace {
 
 using std::chrono::milliseconds;
@@ -27,7 +24,42 @@ using std::chrono::milliseconds;
 constexpr milliseconds kLongestTimeout = std::chrono::minutes(5);
 constexpr std::uint64_t kOutputBytes = 200'000;
 
+std::optional<milliseconds> spawn_timeout(const SpawnOptions& options, const Limits& limits) {
+  if (limits.max_timeout) return std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
+  if (options.timeout) return bounded(*options.timeout);
+  return {};
+}
+
+template <class Options>
+Request common(const Command& command, const Options& options, const Limits& limits) {
+  Request request;
+  request.command = command;
+  request.cancel = options.cancel;
+  request.on_stdout = options.on_stdout;
+  request.on_stderr = options.on_stderr;
+  request.output_bytes = options.output_bytes.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
+  request.allowed_domains = options.allowed_domains;
+  request.limits = limits;
+  return request;
+}
+
 }  // namespace
+
+Request make_request(const Command& command, const ExecOptions& options, const Limits& limits) {
+  Request request = common(command, options, limits);
+  request.timeout = exec_timeout(options, limits);
+  request.stdin_bytes = options.stdin_bytes;
+  return request;
+}
+
+Request make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
+  Request request = common(command, options, limits);
+  request.asked = For::kSpawn;
+  request.timeout = spawn_timeout(options, limits);
+  request.stdin_pipe = options.input == SpawnInput::kPipe;
+  request.terminal = options.terminal;
+  return request;
+}
 
 Result<void> check_no_hosts(const std::vector<std::string>& allowed_domains) {
   if (allowed_domains.empty()) return {};
@@ -41,16 +73,6 @@ milliseconds exec_timeout(const ExecOptions& options, const Limits& limits) {
       std::min(options.timeout.value_or(limits.timeout.value_or(kShortTask)), limits.max_timeout.value_or(kLongestTimeout)));
 }
 
-std::optional<milliseconds> spawn_timeout(const SpawnOptions& options, const Limits& limits) {
-  if (limits.max_timeout) return std::min(options.timeout.value_or(*limits.max_timeout), *limits.max_timeout);
-  if (options.timeout) return bounded(*options.timeout);
-  return {};
-}
-
-std::uint64_t kept_output(std::optional<std::uint64_t> asked, const Limits& limits) {
-  return asked.value_or(limits.output_bytes.value_or(Bytes{kOutputBytes}).count);
-}
-
 EnforcementClause timeout_clause(const Limits& limits) {
   const auto most = limits.max_timeout.value_or(kLongestTimeout);
   return {"limits.timeout",
@@ -60,9 +82,4 @@ EnforcementClause timeout_clause(const Limits& limits) {
           {}};
 }
 
-std::string next_id() {
-  static std::atomic<unsigned> serial{0};
-  return format("sb-{}-{}", ::getpid(), ++serial);
-}
-
-}  // namespace belljar::session
+}  // namespace belljar::command

@@ -1,0 +1,100 @@
+#include "command/run.h"
+
+#include <chrono>
+#include <ctime>
+#include <exception>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/format.h"
+#include "belljar/error.h"
+#include "belljar/exec_result.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "command/clock.h"
+#include "command/ending.h"
+#include "command/request.h"
+#include "command/streams.h"
+
+namespace belljar::command {
+namespace {
+
+using Steady = std::chrono::steady_clock;
+
+}  // namespace
+
+Run::Run(Request request, Clock::Span patience, Clock::Span slack)
+    : request_(std::move(request)),
+      ending_({.timeout = request_.timeout, .idle = {}, .grace = request_.limits.kill_grace, .patience = patience, .slack = slack}),
+      streams_(request_) {}
+
+Result<ExecResult> Run::finish() {
+  while (!over()) turn();
+  Result<ExecResult> end = result();
+  if (streams_.thrown() == nullptr) return end;
+  if (end) give_back(*end);
+  std::rethrow_exception(streams_.thrown());
+}
+
+// What has come is taken before what is due: a command that ended in time has.
+void Run::turn() {
+  look();
+  if (over()) return;
+  if (detached()) ending_.clock().let_run();
+  carry_out(ending_.due(Steady::now(), how()));
+  if (over()) return;
+  wait(ending_.next());
+  if (!over()) look_at_wishes();
+}
+
+void Run::stop(Cause cause, How how) { carry_out(ending_.stop(std::move(cause), how, Steady::now())); }
+
+void Run::carry_out(Act what) {
+  if (what == Act::kNone || over()) return;
+  act(what);
+  if (what != Act::kGiveUp) ending_.clock().told(Steady::now());
+}
+
+void Run::take(Stream stream, std::string_view bytes) {
+  if (auto cause = streams_.take(stream, bytes)) stop(*std::move(cause), How::kAtOnce);
+}
+
+void Run::look_at_wishes() {
+  wishes_.take();
+  if (wants_end()) stop(cancelled(), how());
+}
+
+void Run::cancel() noexcept {
+  cancelled_.store(true);
+  wishes_.ring();
+}
+
+void Run::detach() noexcept {
+  detached_.store(true);
+  streams_.mute();
+  wishes_.ring();
+}
+
+Error no_input(std::string reason) {
+  return Error(Code::kFailedPrecondition, "cannot write to the command's stdin").reason(std::move(reason));
+}
+
+Error not_read(std::chrono::milliseconds patience) {
+  return Error(Code::kDeadlineExceeded, "cannot write to the command's stdin")
+      .reason(format("it did not read for {}", to_string(patience)));
+}
+
+Error no_terminal() {
+  return Error(Code::kFailedPrecondition, "cannot resize the terminal").reason("the command was spawned without one");
+}
+
+timespec until(std::optional<Clock::Time> deadline) {
+  const auto now = Steady::now();
+  if (!deadline || *deadline <= now) return {};
+  const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(*deadline - now).count();
+  return {static_cast<time_t>(left / 1'000'000'000), static_cast<long>(left % 1'000'000'000)};
+}
+
+}  // namespace belljar::command
