@@ -157,6 +157,9 @@ TEST(RootOnly, AWorkspaceThatIsClosedToOthersIsReadOnlyAsWell) {
     }
     EXPECT_EQ(in("ws", "cat secret ../beside/f").out, "");
   }
+  const Outcome at_home = belljar({"run", "--policy", "read-only", "--", "cat", "f"},
+                                  {.stdin_is = Input::kNull, .cwd = place / "ws", .env = {{"HOME", place.path()}}});
+  EXPECT_EQ(at_home.out, "ws/f\n") << at_home;
   EXPECT_EQ(read_file(place / "ws/f"), "ws/f\n");
 }
 
