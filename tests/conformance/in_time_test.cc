@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "belljar/volcengine.h"
 #include "conformance/timed_calls.h"
 #include "remote/shell/sandbox.h"
+#include "support/as_user.h"
 #include "support/engine.h"
 #include "support/eventually.h"
 #include "support/fake_aliyun.h"
@@ -190,6 +192,8 @@ struct Cloud {
   Service (*serve)();
   bool is_program;  // it needs python3, and stop() asks it
 };
+
+void PrintTo(const Cloud& cloud, std::ostream* out) { *out << cloud.name; }  // not its addresses, which change
 
 class CloudInTime : public testing::TestWithParam<Cloud> {};
 
