@@ -110,8 +110,9 @@ class Sandbox {
   virtual EnforcementReport enforcement() const = 0;
 
   // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes. Ended by
-  // its options nothing of it runs; without a deadline of theirs a step that waits (a mount of a file system that does not answer)
-  // has 60 s, an engine 10 s to answer, a cloud its request_timeout.
+  // its options nothing of it runs. Without a deadline of theirs a step that waits (a mount of a file system that does not answer)
+  // has 60 s and an engine 10 s to answer. A cloud looks at them before and between its requests alone, for what was asked of it
+  // may be made all the same; each of these has its request_timeout.
   virtual Result<void> start(const CallOptions& options = {}) = 0;
   // Ends everything inside and gives all back. Commands that run meanwhile end with kCancelled. Stopping twice is fine. Ended by
   // its options it is not done: where a cloud or an engine was asked already, the sandbox may run on, and the next stop() goes on.

@@ -21,7 +21,7 @@ enum class Where : std::uint8_t {
   kDotted,  // any operand with a dot; the way on a server may follow
   kLookUp,  // the second, behind the name of a database of hosts
   kCopy,    // operands of the form [USER@]HOST:PATH
-  kGit,     // USER@HOST:PATH alone: HOST:PATH may be a refspec, or an option's value
+  kGit,     // any word USER@HOST:PATH: HOST:PATH may be a refspec, or an option's value
 };
 
 struct Client {
@@ -144,8 +144,12 @@ class Found {
         return;
       case Where::kDotted:
       case Where::kCopy:
-      case Where::kGit:
         for (const std::string_view operand : operands) add_remote(client->where, operand);
+        return;
+      case Where::kGit:
+        for (auto word = program + 1; word != words.end(); ++word) {
+          if (!word->starts_with('-')) add_remote(client->where, *word);
+        }
         return;
     }
   }

@@ -142,9 +142,9 @@ TEST(RootOnly, AWorkspaceThatIsClosedToOthersIsReadOnlyAsWell) {
   BELLJAR_NEEDS(as_root());
   const TempDir home, place("/var/lib");
   if (on_overlay(place.path())) GTEST_SKIP() << "needs idmapped mounts";
-  for (const char* name : {"ws/f", "ws/in/f", "ws/secret", "beside/f"}) place.write(name, std::string(name) + "\n", 0600);
+  for (const char* name : {"ws/f", "ws/in/f", "beside/f"}) place.write(name, std::string(name) + "\n", 0600);
   const auto in = [&](const std::string& workspace, const std::string& text) {
-    return belljar({"run", "--policy", "read-only", "--hide", place / "ws/secret", "-c", text},
+    return belljar({"run", "--policy", "read-only", "-c", text},
                    {.stdin_is = Input::kNull, .cwd = place / workspace, .env = {{"HOME", home.path()}}});
   };
   for (const mode_t mode : {0700U, 0755U}) {
@@ -155,8 +155,11 @@ TEST(RootOnly, AWorkspaceThatIsClosedToOthersIsReadOnlyAsWell) {
       EXPECT_EQ(read.out, place / folder + "\n" + folder + "/f\n" + (mode == 0700U ? "ws\n" : "beside\nws\n")) << read;
       EXPECT_NE(in(folder, "echo x >f").exit_code, 0);
     }
-    EXPECT_EQ(in("ws", "cat secret ../beside/f").out, "");
+    EXPECT_EQ(in("ws", "cat ../beside/f").out, "");
   }
+  const Outcome at_home = belljar({"run", "--policy", "read-only", "--", "cat", "f"},
+                                  {.stdin_is = Input::kNull, .cwd = place / "ws", .env = {{"HOME", place.path()}}});
+  EXPECT_EQ(at_home.out, "ws/f\n") << at_home;
   EXPECT_EQ(read_file(place / "ws/f"), "ws/f\n");
 }
 

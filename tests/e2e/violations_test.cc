@@ -149,6 +149,10 @@ TEST_F(Violations, WithoutANetworkTheHostsOfTheArgumentsAreNamed) {
 
 // The programs are functions here: what they would do is not asked, what their words say is.
 TEST_F(Violations, WithoutANetworkTheHostThatAProgramAsksForIsNamed) {
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "run");
+    return belljar(words, options());
+  };
   const auto said = [&](const std::string& text, const std::vector<std::string>& flags = {}) {
     const std::string program = text.substr(0, text.find(' '));
     std::vector<std::string> words = flags;

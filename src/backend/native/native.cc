@@ -239,7 +239,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan&
   // A workspace that is only read is shown with the owner and mode it has, where that lets the lent id in.
   const auto holds_it = [&](const Bind& bind) { return bind.lend && is_under(place.workspace, bind.target); };
   const bool readable = lender.readable(place.workspace) && closed_ancestors(host, lender, place.workspace).empty();
-  if (view.whole_root && !readable && std::ranges::none_of(view.binds, holds_it) && !is_under(place.workspace, place.home)) {
+  const bool in_lent_home = (view.masks.contains(place.home) || !extra.empty()) && is_under(place.workspace, place.home);
+  if (view.whole_root && !readable && !in_lent_home && std::ranges::none_of(view.binds, holds_it)) {
     extra.push_back({.source = place.workspace,
                      .target = place.workspace,
                      .readonly = true,

@@ -42,6 +42,7 @@ Result<void> check_mount_point(const TreeDraft& draft, const Placement& placemen
       if (is_under(placement.target, folder + "/" + ghost)) return {};
     }
   }
+  if (draft.host.facts(placement.target).kind != PathKind::kAbsent) return {};
   // In a volume it is what the volume has there.
   const std::string parent = parent_of(placement.target);
   if (draft.host.facts(join(behind(draft.view, parent), relative_to(placement.target, parent))).kind != PathKind::kAbsent)
