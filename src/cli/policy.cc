@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "backend/paths/host.h"
@@ -14,13 +15,16 @@
 #include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
+#include "cli/beside.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/errors.h"
 #include "cli/load.h"
+#include "cli/own_program.h"
 #include "cli/policy_flags.h"
 #include "cli/run_notes.h"
 #include "cli/start_plan.h"
+#include "cli/tls_parts.h"
 #include "policy/all_errors.h"
 #include "policy/compile.h"
 #include "policy/explain.h"
@@ -103,6 +107,31 @@ int explain_policy(const GivenPolicy& given) {
   return print_result(given.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
+// commands.allow and commands.deny, which a start of `mcp` or `agent` reads by the shell's rules.
+Result<void> check_commands(const policy::Layer& layer) {
+  const CheckCommands check = command_check_of_this_program();
+  if (check == nullptr) return {};
+  for (const policy::Setting& setting : layer.settings) {
+    Commands commands;
+    if (setting.key->name == "commands.allow") commands.allow = std::get<std::vector<std::string>>(setting.value);
+    else if (setting.key->name == "commands.deny") commands.deny = std::get<std::vector<std::string>>(setting.value);
+    else continue;
+    BELLJAR_CHECK(check(commands, setting.origin));
+  }
+  return {};
+}
+
+// Only belljar-full has the parser of shell that check_commands() needs. Returns where it is not installed, and says so.
+void become_program_that_reads_commands(const std::vector<std::string>& files) {
+  const bool names_commands = std::ranges::any_of(files, [](const std::string& file) {
+    const auto text = read_policy_file(file);
+    return text && text->find("commands") != std::string::npos;
+  });
+  if (!names_commands || command_check_of_this_program() != nullptr) return;
+  become(beside_us(kFullProgram), name_of(Part::kTls));
+  print_note("warning: " + not_beside_us("commands.allow and commands.deny are not checked", kFullProgram).line());
+}
+
 // Each file alone on top of the built-in profile, in the current directory: all that a start would refuse before it touches the
 // kernel. True: it would refuse nothing.
 bool check_file(const std::string& file, const policy::MergeContext& context) {
@@ -118,6 +147,7 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
   const policy::LayerCheck check = [&](const policy::Layer& asked) -> Result<void> {
     const policy::Effective effective = BELLJAR_TRY(merge_alone(asked, context));
     BELLJAR_CHECK(check_start(host, effective, context));
+    BELLJAR_CHECK(check_commands(asked));
     warnings = effective.warnings;
     for (std::string& warning : warnings_of_start(effective.policy)) warnings.push_back(std::move(warning));
     return {};
@@ -132,6 +162,7 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
 
 int check(const GivenPolicy& given) {
   constexpr int kRefused = 125;
+  become_program_that_reads_commands(given.files);
   const policy::MergeContext context = context_here();
   bool fine = true;
   for (const std::string& file : given.files) fine = check_file(file, context) && fine;

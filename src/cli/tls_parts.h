@@ -2,6 +2,7 @@
 // a policy needs it (docs/design/egress.md).
 #pragma once
 
+#include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "egress/intercept.h"
@@ -10,6 +11,10 @@ namespace belljar::cli {
 
 // nullptr in `belljar`.
 egress::MakeInterceptor interceptor_of_this_program() noexcept;
+
+// Refuses what `commands.allow` or `commands.deny` of a policy cannot hold; nullptr in `belljar`, which has no parser of shell.
+using CheckCommands = Result<void> (*)(const Commands& commands, const Origin& origin);
+CheckCommands command_check_of_this_program() noexcept;
 
 // Replaces this process by belljar-full with the same words, when `policy` needs TLS and this program holds none. Returns
 // otherwise, or with the reason that it could not. Before anything was opened or written.

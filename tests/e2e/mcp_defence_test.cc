@@ -90,6 +90,10 @@ TEST_F(McpDefence, WhatNoWorkspaceMendsIsToldAtOnce) {
     EXPECT_NE(refused.err.find(words), std::string::npos) << refused;
   }
   EXPECT_EQ(start({"--policy", git}).exit_code, 0) << "the twin";
+  const Outcome checked = belljar({"policy", "check", git, pipe}, {.cwd = workspace_.path()});
+  EXPECT_EQ(checked.exit_code, 125) << checked;
+  EXPECT_NE(checked.err.find("pipe.toml:2: `a | b` is not a command prefix"), std::string::npos) << checked;
+  EXPECT_EQ(checked.out, git + ": ok\n") << "the twin";
 }
 
 }  // namespace

@@ -7,10 +7,18 @@
 #include "cli/sandbox/commands.h"
 #include "cli/tls_parts.h"
 #include "egress/tls/interceptor.h"
+#include "guard/rules.h"
 
 namespace belljar::cli {
 
 egress::MakeInterceptor interceptor_of_this_program() noexcept { return egress::tls::make_interceptor; }
+
+CheckCommands command_check_of_this_program() noexcept {
+  return [](const Commands& commands, const Origin& origin) -> Result<void> {
+    BELLJAR_TRY(guard::rules_of(commands, origin));
+    return {};
+  };
+}
 
 }  // namespace belljar::cli
 

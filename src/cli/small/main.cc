@@ -5,6 +5,7 @@
 namespace belljar::cli {
 
 egress::MakeInterceptor interceptor_of_this_program() noexcept { return nullptr; }
+CheckCommands command_check_of_this_program() noexcept { return nullptr; }
 
 }  // namespace belljar::cli
 
