@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -274,7 +275,8 @@ TEST_F(McpDefenceTest, AReviewShowsNoSecretAndHoldsForTheWholeAct) {
   EXPECT_FALSE(defence.review(with("abcdef13"), judgement, around).allowed) << "another call, though it reads the same";
   ToolRequest plain = bash("make bench");
   EXPECT_FALSE(defence.review(plain, judgement, around).allowed);
-  EXPECT_EQ(queue->list()->back().request.call, "make bench\n[workspace: `/a`]") << "the twin";
+  const auto is_plain = [](const ReviewItem& item) { return item.request.call == "make bench\n[workspace: `/a`]"; };
+  EXPECT_EQ(std::ranges::count_if(*queue->list(), is_plain), 1) << "the twin; two of one millisecond stand in either order";
 }
 
 TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
