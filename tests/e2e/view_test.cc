@@ -163,6 +163,25 @@ TEST(RootOnly, AWorkspaceThatIsClosedToOthersIsReadOnlyAsWell) {
   EXPECT_EQ(read_file(place / "ws/f"), "ws/f\n");
 }
 
+// A hidden name lies in an overlay over its directory, which is shown with the owner and mode of that directory: what is closed to
+// others has to be lent, and what is on the way replaced.
+TEST(RootOnly, AHiddenNameInOrAboveAClosedWorkspaceClosesNothingElse) {
+  BELLJAR_NEEDS(as_root());
+  const TempDir home, place("/var/lib");
+  if (on_overlay(place.path())) GTEST_SKIP() << "needs idmapped mounts";
+  for (const char* name : {"ws/f", "ws/g", "ws/in/f", "beside/f", "x"}) place.write(name, std::string(name) + "\n", 0600);
+  must(::chmod(place.path().c_str(), 0700));
+  must(::chmod((place / "ws").c_str(), 0700));
+  for (const std::string policy : {"read-only", "workspace-write"}) {
+    for (const char* hidden : {"ws/f", "ws/in/f", "ws/in", "ws/absent", "x", "beside/f", "beside", "absent"}) {
+      const Outcome read =
+          belljar({"run", "--policy", policy, "--hide", place / hidden, "-c", "cat g; cat ../" + std::string(hidden)},
+                  {.stdin_is = Input::kNull, .cwd = place / "ws", .env = {{"HOME", home.path()}}});
+      EXPECT_EQ(read.out, "ws/g\n") << policy << " " << hidden << read;
+    }
+  }
+}
+
 // The host's /bin and /lib64 are links into /usr.
 TEST_F(Shown, ARootOfUsrAloneStartsTheSameOnBothTiers) {
   const std::string policy =

@@ -129,6 +129,16 @@ std::vector<std::string> closed_ancestors(const Host& host, const Lender& lender
   return closed;
 }
 
+// A workspace that is only read is shown with the owner and mode it has, where that lets the lent id in.
+bool is_open_to_lent(const Host& host, const Lender& lender, const std::string& workspace) {
+  return lender.readable(workspace) && closed_ancestors(host, lender, workspace).empty();
+}
+
+// A mask shows its folder with the owner and mode it has, but in the home and in a workspace that would be closed.
+bool lends_masked(const Host& host, const Lender& lender, const Workplace& place, const std::string& folder) {
+  return folder == place.home || (is_under(folder, place.workspace) && !is_open_to_lent(host, lender, place.workspace));
+}
+
 // Who may make mount namespaces may show `.git` under another path, and writes id maps with its own credentials: no live rules
 // then.
 bool judges_files(const Policy& policy, const Workplace& place) { return place.listener && !policy.allow_nested_userns; }
@@ -192,22 +202,25 @@ Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan&
   };
   // A folder on the way that the lent id may not enter is replaced by an empty one of ours that holds nothing but the way: lending
   // the folder itself would show all of it, somebody's ~/.ssh included.
+  // It needs no mask then.
   const auto open_way = [&](const std::string& target) {
     for (const std::string& folder : closed_ancestors(host, lender, target)) {
       const bool known =
           is_private(folder) ||
           std::any_of(view.binds.begin(), view.binds.end(),
                       [&](const Bind& bind) { return bind.lend && is_under(folder, bind.target); }) ||
-          std::any_of(view.masks.begin(), view.masks.end(), [&](const auto& mask) { return is_under(folder, mask.first); }) ||
+          std::any_of(view.masks.begin(), view.masks.end(),
+                      [&](const auto& mask) { return mask.second.detached_fd >= 0 && is_under(folder, mask.first); }) ||
           folder == place.home;
-      if (!known) view.private_dirs.push_back({folder, 0755});
+      if (known) continue;
+      view.masks.erase(folder);
+      view.private_dirs.push_back({folder, 0755});
     }
   };
   for (auto& [folder, mask] : view.masks) {
-    // Only the home is lent; other masked folders are shown with the owner and mode they have.
-    if (folder == place.home) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
-    if (folder == place.home) open_way(folder);
+    if (lends_masked(host, lender, place, folder)) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
   }
+  if (view.masks.contains(place.home)) open_way(place.home);
   // A mask of the home brings it along with the rest.
   for (Cache& cache : view.caches) {
     if (!cache.scratch || !cache.exists || (view.masks.contains(place.home) && is_under(cache.path, place.home))) continue;
@@ -236,11 +249,10 @@ Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan&
                      .readonly = true,
                      .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
   }
-  // A workspace that is only read is shown with the owner and mode it has, where that lets the lent id in.
   const auto holds_it = [&](const Bind& bind) { return bind.lend && is_under(place.workspace, bind.target); };
-  const bool readable = lender.readable(place.workspace) && closed_ancestors(host, lender, place.workspace).empty();
   const bool in_lent_home = (view.masks.contains(place.home) || !extra.empty()) && is_under(place.workspace, place.home);
-  if (view.whole_root && !readable && !in_lent_home && std::ranges::none_of(view.binds, holds_it)) {
+  if (view.whole_root && !is_open_to_lent(host, lender, place.workspace) && !in_lent_home &&
+      !view.masks.contains(place.workspace) && std::ranges::none_of(view.binds, holds_it)) {
     extra.push_back({.source = place.workspace,
                      .target = place.workspace,
                      .readonly = true,
@@ -261,7 +273,9 @@ void own_stage(const Host& host, const Workplace& place, const launch::Plan& pla
   view.make_devices = true;
   view.owner_uid = plan.outside_uid;
   view.owner_gid = plan.outside_gid;
-  for (auto& [folder, mask] : view.masks) mask.lent = folder == place.home && host.facts(folder).uid != plan.outside_uid;
+  const Lender lender(host, plan.outside_uid, plan.outside_gid);
+  for (auto& [folder, mask] : view.masks)
+    mask.lent = lends_masked(host, lender, place, folder) && host.facts(folder).uid != plan.outside_uid;
 }
 
 // The sandbox's own id needs a name: many programs ask for it and some refuse to run without (git, ssh, node's os.userInfo()).
