@@ -124,19 +124,21 @@ struct Found {
 };
 
 // A server of the sandbox may be between bind and listen: its client gets ECONNREFUSED from the kernel and tries again, and must
-// not be refused for good. We cannot see that state, so the client waits for the listen to be noted: longer where the socket was
-// made during the run, since a busy machine may keep its server from the processor.
+// not be refused for good. We cannot see that state, so the client waits for the listen to be noted: longer, once, where the socket
+// was made during the run, since a busy machine may keep its server from the processor.
 //
 // Judged by one look: what was alive when it was peeked at, and is not noted after it. A second peek could find what was bound
 // since the first.
 Found find_own(Connect& connect, int file) {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
-  const auto patience = connect.context.own.is_new(file) ? kPatienceWithNew : kPatience;
+  const bool is_new = connect.context.own.is_new(file);
+  const auto patience = is_new ? kPatienceWithNew : kPatience;
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const bool last = Clock::now() - begun >= patience;
     const int peeked = peek(file);
     if (OwnSockets::Held own = connect.context.own.find(file)) return {std::move(own), 0};
+    if (last && is_new) connect.context.own.waited_in_vain(file);
     if (last || !is_alive(peeked)) return {nullptr, peeked};
     const Receivers::Blocking blocking(connect.slot);
     std::this_thread::sleep_for(pause);

@@ -87,7 +87,20 @@ OwnSockets::Held OwnSockets::find(int file) {
   return entries_.back().file;
 }
 
-bool OwnSockets::is_new(int file) const noexcept { return born_since(file, began_); }
+bool OwnSockets::is_new(int file) const {
+  struct stat status{};
+  if (!born_since(file, began_) || ::fstat(file, &status) != 0) return false;
+  const std::scoped_lock lock(mutex_);
+  return std::ranges::find(waited_, Inode{status.st_dev, status.st_ino}) == waited_.end();
+}
+
+void OwnSockets::waited_in_vain(int file) {
+  struct stat status{};
+  if (::fstat(file, &status) != 0) return;
+  const std::scoped_lock lock(mutex_);
+  if (waited_.size() == kMostWaited) waited_.pop_front();
+  waited_.push_back({status.st_dev, status.st_ino});
+}
 
 // A dead entry answers ECONNREFUSED whether we hold it or not, so dropping one changes no answer.
 void OwnSockets::drop_dead() {

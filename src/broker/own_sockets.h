@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <ctime>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -44,8 +45,11 @@ class OwnSockets {
   int note(const kernel::UnixSocketId& socket);
   // The held descriptor of the same inode, or none.
   Held find(int file);
-  // It was made since the run began: by somebody inside, or by the host meanwhile.
-  bool is_new(int file) const noexcept;
+  // Its server may be on the way to listen: it was made since the run began, by somebody inside or by the host meanwhile, and
+  // nobody has waited for it in vain. A clock's tick (up to 10 ms) is one time: a socket that the host made just before counts,
+  // too.
+  bool is_new(int file) const;
+  void waited_in_vain(int file);
 
  private:
   struct Entry {
@@ -57,6 +61,12 @@ class OwnSockets {
     kernel::UnixSocketId socket;
     kernel::UnixBinding file;
   };
+  struct Inode {
+    dev_t device;
+    ino_t number;
+    bool operator==(const Inode&) const = default;
+  };
+  static constexpr std::size_t kMostWaited = 64;
   void drop_dead();
   Held find_held(dev_t device, ino_t inode) const;
   bool is_bound(int file, dev_t device, ino_t inode) const;
@@ -67,6 +77,7 @@ class OwnSockets {
   mutable std::mutex mutex_;
   std::vector<Entry> entries_;   // guarded by mutex_
   std::vector<Bound> bound_;     // guarded by mutex_
+  std::deque<Inode> waited_;     // guarded by mutex_; the last kMostWaited that waited_in_vain() was told of
   std::size_t next_sweep_ = 16;  // guarded by mutex_; look for dead ones at this size
 };
 

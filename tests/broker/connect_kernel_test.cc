@@ -21,9 +21,11 @@
 #include <vector>
 
 #include "base/format.h"
+#include "broker/own_sockets.h"
 #include "broker/support_fixture.h"
 #include "support/eventually.h"
 #include "support/must.h"
+#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
@@ -547,6 +549,18 @@ TEST_P(Connect, DeadOwnSocketsMakeRoom) {
     return result;
   });
   EXPECT_EQ(text, "ECONNREFUSED\n8: ENOBUFS\n9: ENOBUFS\nviolation unix-listen  ENOBUFS\nviolation unix-listen  ENOBUFS\n");
+}
+
+// A client waits a second for the server of a new socket; fifty connects to one of the host's wait once.
+TEST(OwnSockets, WhatWasWaitedForInVainIsNoLongerNew) {
+  const TempDir place;
+  const auto open = [&](const char* name) { return UniqueFd(::open(place.write(name, "").c_str(), O_PATH | O_CLOEXEC)); };
+  const UniqueFd one = open("one"), other = open("other");
+  broker::OwnSockets own(8, {}, 0);
+  if (!own.is_new(one.get())) GTEST_SKIP() << "needs birth times";
+  own.waited_in_vain(one.get());
+  EXPECT_FALSE(own.is_new(one.get()));
+  EXPECT_TRUE(own.is_new(other.get())) << "the twin";
 }
 
 }  // namespace
