@@ -173,7 +173,8 @@ TEST_F(DocumentKeys, ARootWithOneMoreNameShowsAndHidesTheSame) {
 
 // It is named on the command line, and lies where commands write: taken for what narrows, by `check` and `run` alike.
 TEST_F(DocumentKeys, APolicyInTheWorkspaceIsCheckedAsItIsTaken) {
-  workspace_.write("p.toml", "[filesystem]\nwritable_roots = [\"/srv\"]\n");
+  const std::string widens = "[filesystem]\nwritable_roots = [\"" + place_.path() + "\"]\n";
+  workspace_.write("p.toml", widens);
   const RunOptions here{.stdin_is = Input::kNull, .cwd = workspace_.path(), .env = {{"HOME", home_.path()}}};
   const Outcome checked = belljar({"policy", "check", "p.toml"}, here);
   const Outcome taken = belljar({"run", "--policy", "p.toml", "--", "true"}, here);
@@ -183,7 +184,7 @@ TEST_F(DocumentKeys, APolicyInTheWorkspaceIsCheckedAsItIsTaken) {
         << outcome;
     EXPECT_TRUE(has(outcome.err, "move it to ~/.config/belljar")) << outcome;
   }
-  home_.write(".config/belljar/p.toml", "[filesystem]\nwritable_roots = [\"/srv\"]\n");
+  home_.write(".config/belljar/p.toml", widens);
   const std::string moved = home_ / ".config/belljar/p.toml";
   EXPECT_EQ(belljar({"policy", "check", moved}, here).exit_code, 0) << "the advice works";
   EXPECT_EQ(belljar({"run", "--policy", moved, "--", "true"}, here).exit_code, 0);

@@ -20,8 +20,8 @@ class RootOnOverlay : public testing::Test {
     BELLJAR_NEEDS(as_root());
     BELLJAR_NEEDS(program("unshare"));
     place_.write("inside", R"(set -e
-cd "$1"; mkdir layers m result
-mount -t tmpfs tmpfs layers; mkdir layers/lower layers/upper layers/work
+cd "$1"; mkdir -p layers m result
+mount -t tmpfs tmpfs layers; mkdir layers/lower layers/upper layers/work layers/ws
 mount -t overlay overlay -o lowerdir=layers/lower,upperdir=layers/upper,workdir=layers/work m
 cp /etc/passwd passwd; echo "owner:x:21200:21200::$1/m/home:/bin/sh" >>passwd; mount --bind passwd /etc/passwd
 mkdir -p m/home/.ssh m/home/ws m/nobodys/ws m/nobodys/.ssh m/nobodys/.cache/pip m/roots m/callers/.ssh m/open
@@ -103,6 +103,22 @@ TEST_F(RootOnOverlay, ADirectoryThatIsOpenToAllNeedsNoLending) {
   EXPECT_EQ(outcome.out, "21200\n") << outcome;
   EXPECT_NE(outcome.err.find("roots: Permission denied"), std::string::npos) << outcome;
   EXPECT_EQ(read_file(made_ / "result/open/file"), "in\n");
+}
+
+// Root's home in a container, and a workspace of root's on another file system: a volume.
+TEST_F(RootOnOverlay, AHomeThatCannotBeLentEndsNoRunInAWorkspaceThatCan) {
+  const std::string text = "id -u; echo in >file; cd ~ && ls -d roots; cat .ssh/id_rsa roots; echo x >file";
+  for (const char* home : {"callers", "open"}) {
+    for (const std::string policy : {"workspace-write", "read-only"}) {
+      const Outcome outcome =
+          run_at("../layers/ws", {"--policy", policy, "-c", text}, {.env = {{"CALLERS_HOME", made_ / "m/" + home}}});
+      const bool open = std::string(home) == "open";
+      EXPECT_EQ(outcome.out, open ? "1000\nroots\n" : "1000\n") << "others may enter the open one: " << outcome;
+      EXPECT_NE(outcome.err.find("file: Read-only file system"), std::string::npos) << outcome;
+      EXPECT_EQ(outcome.err.find("cannot lend"), std::string::npos) << outcome;
+      EXPECT_FALSE(exists(made_ / "result/" + home + "/file"));
+    }
+  }
 }
 
 TEST_F(RootOnOverlay, AWorkspaceOfRootsIsRefusedByName) {

@@ -217,10 +217,25 @@ Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan&
       view.private_dirs.push_back({folder, 0755});
     }
   };
+  // A home that cannot be lent (root's in a container) is shown as it is to a workspace that can, where others may enter it; else
+  // an empty one is. -1: it is not lent.
+  const auto lend_home = [&]() -> Result<int> {
+    auto fd = lender.lend(plan, place.home, true);
+    if (fd || !launch::is_refused_idmap(fd.error()) || is_under(place.workspace, place.home)) return fd;
+    if (lender.passable(place.home)) return -1;
+    view.masks.erase(place.home);
+    view.private_dirs.push_back({place.home, 0755, true});
+    return -1;
+  };
   for (auto& [folder, mask] : view.masks) {
-    if (lends_masked(host, lender, place, folder)) mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
+    if (folder != place.home && lends_masked(host, lender, place, folder))
+      mask.detached_fd = BELLJAR_TRY(lender.lend(plan, folder, true));
   }
-  if (view.masks.contains(place.home)) open_way(place.home);
+  if (view.masks.contains(place.home)) {
+    const int fd = BELLJAR_TRY(lend_home());
+    if (const auto mask = view.masks.find(place.home); mask != view.masks.end()) mask->second.detached_fd = fd;
+    open_way(place.home);
+  }
   // A mask of the home brings it along with the rest.
   for (Cache& cache : view.caches) {
     if (!cache.scratch || !cache.exists || (view.masks.contains(place.home) && is_under(cache.path, place.home))) continue;
@@ -244,10 +259,8 @@ Result<void> lend_everything(const Host& host, const Workplace& place, PathPlan&
       host.facts(place.home).kind == PathKind::kDirectory && !lender.passable(place.home) &&
       std::none_of(view.binds.begin(), view.binds.end(),
                    [&](const Bind& bind) { return bind.lend && is_under(place.home, bind.target); })) {
-    extra.push_back({.source = place.home,
-                     .target = place.home,
-                     .readonly = true,
-                     .detached_fd = BELLJAR_TRY(lender.lend(plan, place.home, true))});
+    if (const int fd = BELLJAR_TRY(lend_home()); fd >= 0)
+      extra.push_back({.source = place.home, .target = place.home, .readonly = true, .detached_fd = fd});
   }
   const auto holds_it = [&](const Bind& bind) { return bind.lend && is_under(place.workspace, bind.target); };
   const bool in_lent_home = (view.masks.contains(place.home) || !extra.empty()) && is_under(place.workspace, place.home);
