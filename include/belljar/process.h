@@ -28,6 +28,8 @@ class Process {
   virtual Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience = {}) = 0;
   // To the command's process group. Errors: kInvalidArgument, no such signal; kFailedPrecondition, it has ended.
   virtual Result<void> signal(int number) = 0;
+  // KILL to all of it at once, also to what has left its process group. Does not wait. Errors: kFailedPrecondition, it has ended.
+  virtual Result<void> kill() = 0;
   // Needs SpawnInput::kPipe or a terminal. Blocks until all is taken. Errors: kFailedPrecondition, there is no such pipe, or nobody
   // reads it any more; kDeadlineExceeded after `patience`, part of it may have been written.
   virtual Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience = std::chrono::seconds(30)) = 0;

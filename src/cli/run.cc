@@ -87,7 +87,8 @@ void tell_people(const runtime::Ran& ran, bool verbose) {
   const ExecResult& result = ran.result;
   for (const std::string& note : ran.notes) print_note(note);
   if (ran.start_failure) print_error(*ran.start_failure);
-  else if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
+  else if (is_worth_a_note(to_string(result.reason), result.message) || (verbose && result.reason == Reason::kSignalled))
+    print_note(result.message);
   if (verbose) {
     tell_enforcement(result.enforcement);
     for (const launch::StepTime& step : ran.steps) print_note(format("step {}: {} us", step.name, step.nanoseconds / 1000));

@@ -52,6 +52,10 @@ void warn_of_accepted(const EnforcementReport& report, const Policy& policy) {
   for (const std::string& note : notes_of_accepted(report, policy)) print_note("warning: " + escaped(note));
 }
 
+bool is_worth_a_note(std::string_view reason, std::string_view message) noexcept {
+  return reason != "exited" && (reason != "signalled" || !message.starts_with("killed by "));
+}
+
 void tell_limits(const ExecResult& result, std::uint64_t output_dropped) {
   for (const std::string& limit : result.limits_hit) {
     // Whoever reads the output cannot tell that it was cut, whatever the program thinks of itself.

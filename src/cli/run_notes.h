@@ -16,6 +16,8 @@ std::vector<std::string> notes_of_accepted(const EnforcementReport& report, cons
 // At the start: these, a line each.
 void warn_of_accepted(const EnforcementReport& report, const Policy& policy);
 // At the end, of limits that the result's message does not name. `output_dropped`: bytes beyond the cap.
+// Whether people are told why a command ended that did not exit: not the plain "killed by SIGKILL", which its exit code says.
+bool is_worth_a_note(std::string_view reason, std::string_view message) noexcept;
 void tell_limits(const ExecResult& result, std::uint64_t output_dropped);
 // At the end of a run that failed: of what it may have failed, where nothing else told it. `words`: program and arguments, or shell
 // text; `cwd`: where the command starts; `told_all`: tell_enforcement() speaks, too.

@@ -143,6 +143,12 @@ class Handle final : public Process {
     if (command_->ended()) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it has ended");
     return command_->run().signal(number);
   }
+  Result<void> kill() override {
+    BELLJAR_CHECK(owner_.check());
+    if (command_->ended()) return Error(Code::kFailedPrecondition, "cannot kill the command").reason("it has ended");
+    command_->run().kill();
+    return {};
+  }
   Result<void> write_stdin(std::string_view bytes, milliseconds patience) override {
     BELLJAR_CHECK(owner_.check());
     const std::lock_guard lock(writing_);
@@ -184,6 +190,7 @@ class EndedProcess final : public Process {
   int pid() const noexcept override { return 0; }
   Result<std::optional<ExecResult>> wait(std::optional<milliseconds>) override { return std::optional(result_); }
   Result<void> signal(int) override { return ended(); }
+  Result<void> kill() override { return ended(); }
   Result<void> write_stdin(std::string_view, milliseconds) override { return ended(); }
   Result<void> close_stdin() override { return {}; }
   Result<void> resize(unsigned short, unsigned short) override { return ended(); }

@@ -63,11 +63,20 @@ void Run::take(Stream stream, std::string_view bytes) {
 
 void Run::look_at_wishes() {
   wishes_.take();
-  if (wants_end()) stop(cancelled(), how());
+  if (killed_.load()) {
+    if (!std::exchange(kill_sent_, true)) carry_out(ending_.kill(Steady::now()));
+  } else if (wants_end()) {
+    stop(cancelled(), how());
+  }
 }
 
 void Run::cancel() noexcept {
   cancelled_.store(true);
+  wishes_.ring();
+}
+
+void Run::kill() noexcept {
+  killed_.store(true);
   wishes_.ring();
 }
 

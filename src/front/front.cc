@@ -192,6 +192,10 @@ bool Front::finished() const noexcept {
   return !waits(stdio_.output(), read_at_end_[0]) && !waits(stdio_.error(), read_at_end_[1]);
 }
 
+std::string Front::killed_because() const {
+  return told_.kill_at() ? format("killed: it was told to end and had not within {}", to_string(kill_grace_)) : "";
+}
+
 const char* Front::over_cap() const noexcept {
   if (stdio_.output() != nullptr && stdio_.output()->over_cap()) return "stdout";
   return stdio_.error() != nullptr && stdio_.error()->over_cap() ? "stderr" : nullptr;

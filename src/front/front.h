@@ -69,8 +69,8 @@ class Front {
   // ^Z was typed into the command's own terminal and its job has stopped.
   void stop_with_command(Commanded& command);
 
-  // KILL was due, since the command was told to end.
-  bool told_to_end() const noexcept { return told_.kill_at().has_value(); }
+  // What the result says of a command that we killed because it had been told to end; empty: it had not.
+  std::string killed_because() const;
   // "stdout" or "stderr", when one of them has more than the cap.
   const char* over_cap() const noexcept;
   // Bytes of both beyond it, and of both at all.

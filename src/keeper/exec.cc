@@ -91,6 +91,7 @@ void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult
     const runtime::ViolationStore store(kept.state_dir);
     if (auto id = store.keep({call.command.argv[0], kept.sandbox->workspace(), result})) result.id = *std::move(id);
   }
+  result.backend = kept.sandbox->backend();
   result.enforcement = kept.sandbox->enforcement();
   tell_timeout(result.enforcement, call.options.timeout, kept.limits);
   (void)channel.send({{"result", runtime::to_json(result, runtime::JsonStreams::kOmit)}});
@@ -102,18 +103,26 @@ void tell_log(const Kept& kept, const Call& call, const ExecResult& result, std:
   kept.log->publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
 }
 
-// The stream that the front found over its limit, told by one thread and read by another.
-class OverLimit {
+// Why the front had the command killed: the stream that it found over its limit, or that it had been told to end. Told by one
+// thread and read by another.
+class KilledByFront {
  public:
-  void say(std::string stream) {
+  void over_limit(std::string stream) {
     const std::lock_guard lock(mutex_);
     stream_ = std::move(stream);
+  }
+  void because(std::string why) {
+    const std::lock_guard lock(mutex_);
+    why_ = std::move(why);
   }
   // Why the command ended, where that was the limit.
   void explain(ExecResult& result, const Limits& limits) const {
     const std::lock_guard lock(mutex_);
-    const bool ended_by_us = result.reason == Reason::kCancelled || result.reason == Reason::kSignalled;
-    if (stream_.empty() || !ended_by_us) return;
+    if (result.reason != Reason::kSignalled || result.signal != SIGKILL) return;
+    if (stream_.empty()) {
+      if (!why_.empty()) result.message = why_;
+      return;
+    }
     result.reason = Reason::kOutput;
     result.exit_code = 128 + SIGKILL;
     result.message = format("{} exceeded the limit of {} bytes", stream_, limits.output_bytes.value_or(Bytes{}).count);
@@ -122,22 +131,20 @@ class OverLimit {
 
  private:
   mutable std::mutex mutex_;
-  std::string stream_;  // guarded by mutex_
+  std::string stream_, why_;  // guarded by mutex_
 };
 
 // What the front says while the command runs, until it tells, after the result, how much output there was; 0 when it went away
 // before. Returns when there is nothing more to hear.
-std::uint64_t take_words(Channel& channel, Process& process, const CancelToken& cancel, OverLimit& over) {
+std::uint64_t take_words(Channel& channel, Process& process, KilledByFront& killed) {
   for (;;) {
     const auto words = channel.receive(std::nullopt);
     if (!words || !*words) return 0;
     const Json& message = (*words)->message;
     if (message.contains("output_bytes")) return message["output_bytes"].get<std::uint64_t>();
-    if (message.contains("over_limit")) {
-      over.say(message["over_limit"].get<std::string>());
-      (void)process.signal(SIGKILL);  // its group at once,
-      cancel.cancel();                // and whoever left it
-    }
+    if (message.contains("over_limit")) killed.over_limit(message["over_limit"].get<std::string>());
+    if (message.contains("kill")) killed.because(message["kill"].get<std::string>());
+    if (message.contains("over_limit") || message.contains("kill")) (void)process.kill();         // it may have ended
     if (const int number = message.value("signal", 0); number > 0) (void)process.signal(number);  // it may have ended
   }
 }
@@ -177,7 +184,7 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
   Process& process = *handed->process;
   std::optional<ExecResult> result;
   std::uint64_t output_bytes = 0;
-  OverLimit over;
+  KilledByFront killed;
   {
     // A front that goes away ends its command, as the front of `run` does.
     const Waiter waiter(
@@ -185,11 +192,11 @@ void serve_exec(Channel& channel, Received request, Kept& kept) {
           auto end = process.wait();
           if (!end) return refuse(end.error());
           result = **std::move(end);
-          over.explain(*result, kept.limits);
+          killed.explain(*result, kept.limits);
           tell_front(channel, kept, *call, *result);
         },
         call->options.cancel);
-    output_bytes = take_words(channel, process, call->options.cancel, over);
+    output_bytes = take_words(channel, process, killed);
   }
   if (result) tell_log(kept, *call, *result, output_bytes);
 }

@@ -197,8 +197,8 @@ class Supervisor final : public front::Commanded {
       ending_.tell_exit(result, status);
       if (exit_) result.usage = command::usage_of(exit_->usage);
       apply_limits(status);
-      if (!ending_.ending() && status == SIGKILL && front_.told_to_end())
-        result.message = format("killed: it was told to end and had not within {}", to_string(limits_.kill_grace));
+      if (std::string why = front_.killed_because(); !ending_.ending() && status == SIGKILL && !why.empty())
+        result.message = std::move(why);
       else if (!ending_.ending() && !exit_ && result.reason == Reason::kSignalled)
         result.message = "the sandbox was killed from outside, or the machine ran out of memory";
     }

@@ -285,13 +285,13 @@ void Running::act(command::Act act) {
     orphans_ = Orphans(core_->init_pid());
     tree_ = CommandTree::find(core_->init_pid(), started_->pid);
   }
-  if (act != command::Act::kTerm) return kill();
+  if (act != command::Act::kTerm) return kill_tree();
   tree_.signal(SIGTERM);
   tree_.signal(SIGCONT);
 }
 
 // Again and again, until its end is told.
-void Running::kill() {
+void Running::kill_tree() {
   ending_.clock().told(Steady::now());
   look_for_pid1();
   if (gone_) return;
@@ -333,8 +333,8 @@ Result<ExecResult> Running::result() {
   } else {
     set_end(result);
     // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
-    const bool all_ended =
-        !ending_.ending() || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
+    const bool all_ended = !(ending_.ending() || was_told_) ||
+                           ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
     if (!all_ended) core_->signal(0, SIGKILL);
     streams_.finish(result);
     core_->take_seen(result);

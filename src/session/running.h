@@ -58,7 +58,7 @@ class Running final : public command::Run {
   Result<ExecResult> result() override;
   bool read_some(Stream stream);
   void drain();
-  void kill();
+  void kill_tree();
   void look_for_pid1();
   void set_end(ExecResult& result);
 

@@ -360,6 +360,23 @@ std::vector<Row> general_rows() {
          EXPECT_EQ((*sleeper)->signal(SIGTERM).error().code(), Code::kFailedPrecondition);
          return Outcome::kSame;
        }},
+      {"spawn: kill ends the tree, daemons too", true,
+       [](const Bench& bench) {
+         const std::uint64_t idle = bench.sandbox->stats().value().processes;
+         auto process =
+             bench.sandbox->spawn(shell_command("(setsid sh -c 'sleep 300 & wait' &) ; trap '' TERM; echo up >up; sleep 300"));
+         EXPECT_TRUE(process) << process.error().line();
+         if (!process) return Outcome::kSame;
+         EXPECT_TRUE(test::eventually([&] { return bench.sandbox->read_file("up").has_value(); }));
+         EXPECT_TRUE((*process)->kill());
+         const ExecResult result = (*process)->wait()->value();
+         EXPECT_EQ(result.reason, Reason::kSignalled);
+         EXPECT_EQ(result.exit_code, 137);
+         EXPECT_EQ(result.message, "killed by SIGKILL");
+         EXPECT_TRUE(test::eventually([&] { return bench.sandbox->stats().value().processes == idle; }));
+         EXPECT_EQ((*process)->kill().error().code(), Code::kFailedPrecondition);
+         return Outcome::kSame;
+       }},
       {"spawn: a terminal", true,
        [](const Bench& bench) {
          auto process = bench.sandbox->spawn(shell_command("stty size; test -t 0 && read line && echo got $line; stty size"),

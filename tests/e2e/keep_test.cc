@@ -271,6 +271,7 @@ TEST_F(Keep, JsonHoldsWhatRunsJsonHolds) {
   const std::string id = create();
   const Outcome told = call({"exec", id, "--json", "-c", "echo out; echo err >&2; exit 4"});
   EXPECT_EQ(told.exit_code, 4) << told;
+  EXPECT_TRUE(has(told.out, R"("backend":"native")")) << told;
   for (const char* piece : {R"("exit_code":4)", R"("stdout":"out\n")", R"("stderr":"err\n")", R"("reason":"exited")",
                             R"("violations":[])", R"("clause":"filesystem.)"})
     EXPECT_TRUE(has(told.out, piece)) << piece << told;
@@ -299,10 +300,14 @@ TEST_F(Keep, AFrontsSignalsReachTheCommand) {
 
 TEST_F(Keep, AFrontThatIsToldToEndKillsACommandThatIgnoresIt) {
   const std::string id = create({"--kill-grace", "50ms"});
-  Running front(words({"exec", id, "-c", "trap '' TERM; echo up; sleep 1000"}), options());
+  // All of it: also who left the process group that the TERM went to.
+  Running front(words({"exec", id, "-c", "trap '' TERM; setsid sleep 4714 & echo up; sleep 1000"}), options());
   ASSERT_TRUE(front.wait_for_output("up"));
   front.send(SIGTERM);
-  EXPECT_EQ(front.wait().exit_code, 137);
+  const Outcome killed = front.wait();
+  EXPECT_EQ(killed.exit_code, 137);
+  EXPECT_TRUE(has(killed.err, "killed: it was told to end and had not within 50ms")) << killed;
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[4]'").exit_code, 0);
 }
 
 TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {

@@ -233,6 +233,16 @@ TEST_F(Run, ACommandThatIgnoresTermIsKilledAfterTheGrace) {
   EXPECT_NE(ended.out.find("killed: it was told to end and had not within 50ms"), std::string::npos) << ended;
 }
 
+// People are told what a program reads in the result.
+TEST_F(Run, ThatItWasKilledAfterTheGraceIsSaid) {
+  Running running(command_line({"--kill-grace", "50ms", "--", "sh", "-c", "trap '' TERM; echo ready; sleep 1000 & wait"}),
+                  {.stdin_is = Input::kNull, .cwd = workspace_.path()});
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGTERM);
+  EXPECT_EQ(running.wait().err, "belljar: killed: it was told to end and had not within 50ms\n");
+  EXPECT_EQ(run_in({"-c", "kill -KILL $$"}).err, "") << "the twin: its exit code says it";
+}
+
 TEST_F(Run, ALaterTermKillsAtOnce) {
   Running running(
       command_line({"--kill-grace", "600s", "--", "sh", "-c", "trap 'echo got' TERM; echo ready; while :; do sleep 0.05; done"}),

@@ -91,7 +91,7 @@ class Relay final : public front::Commanded {
   void pass_on(int signal) override {
     if (signal != SIGSTOP && signal != SIGCONT && signal != SIGWINCH) (void)process_.signal(signal);
   }
-  void kill() override { (void)process_.signal(SIGKILL); }
+  void kill() override { (void)process_.kill(); }
   void resize(const winsize& size) override { (void)process_.resize(size.ws_row, size.ws_col); }
   std::size_t add_pollfds(pollfd* into) override {
     *into = {ended_.get(), POLLIN, 0};
@@ -166,6 +166,8 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
   front::Front front(stdio, &signals, &terminal, kill_grace);
   auto result = BELLJAR_TRY(Relay(*process, stdio, front, std::move(far)).run());
   terminal.restore();
+  if (std::string why = front.killed_because(); result->reason == Reason::kSignalled && result->signal == SIGKILL && !why.empty())
+    result->message = std::move(why);
   const int failed = failed_of(stdio, wrote.load());
   if (failed == EPIPE) killed_by_pipe(*result);
   else if (failed != 0)

@@ -181,7 +181,8 @@ Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, R
 
 void tell(const Relayed& ran, bool verbose) {
   const ExecResult& result = ran.result;
-  if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
+  if (is_worth_a_note(to_string(result.reason), result.message) || (verbose && result.reason == Reason::kSignalled))
+    print_note(result.message);
   if (verbose) tell_enforcement(result.enforcement);
   tell_limits(result, ran.output_dropped);
 }

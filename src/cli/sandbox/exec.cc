@@ -24,6 +24,7 @@
 #include "cli/command_line.h"
 #include "cli/command_words.h"
 #include "cli/errors.h"
+#include "cli/run_notes.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
 #include "cli/sandbox/front.h"
@@ -126,7 +127,7 @@ bool is_intended(const Ordered& told) {
 
 void tell_people(const Ordered& result, const std::string& id) {
   const std::string reason = result.value("reason", ""), message = result.value("message", "");
-  if (reason != "exited" && reason != "signalled") print_note(escaped(message));
+  if (is_worth_a_note(reason, message)) print_note(escaped(message));
   std::uint64_t acts = result.value("violations_dropped", std::uint64_t{0});
   for (const Ordered& violation : result.at("violations")) {
     const std::string operation = violation.value("operation", "");
