@@ -28,6 +28,9 @@ class Process {
   virtual Result<std::optional<ExecResult>> wait(std::optional<std::chrono::milliseconds> patience = {}) = 0;
   // To the command's process group. Errors: kInvalidArgument, no such signal; kFailedPrecondition, it has ended.
   virtual Result<void> signal(int number) = 0;
+  // TERM to all of it, KILL after the policy's kill_grace to what is left, or when the command has ended: nothing of it stays in
+  // the sandbox. Its result is its own. Does not wait. Errors: kFailedPrecondition, it has ended.
+  virtual Result<void> terminate() = 0;
   // KILL to all of it at once, also to what has left its process group. Does not wait. Errors: kFailedPrecondition, it has ended.
   virtual Result<void> kill() = 0;
   // Needs SpawnInput::kPipe or a terminal. Blocks until all is taken. Errors: kFailedPrecondition, there is no such pipe, or nobody

@@ -322,10 +322,11 @@ Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context
   layers.push_back(std::move(flag_layer));
   layers.insert(layers.begin(), BELLJAR_TRY(base_layer(layers, flags)));
   BELLJAR_CHECK(check_state_place(layers.front()));
-  // The next start obeys what it says then. A file in the workspace may only narrow, whoever wrote it.
+  // The next start obeys what it says then. A file in the workspace may only narrow, whoever wrote it: without it the next start is
+  // wider.
   std::vector<OwnFile> obeyed;
   for (const Layer& layer : layers) {
-    if (layer.name == kPolicy && !layer.narrow_only)
+    if (layer.name == kPolicy)
       obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
   }
   LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}, {}};

@@ -33,6 +33,10 @@ Cause ended_with_sandbox() { return {Reason::kCancelled, "the sandbox ended befo
 Act Ending::stop(Cause cause, How how, Time now) {
   if (cause_) return Act::kNone;
   cause_ = std::move(cause);
+  return terminate(how, now);
+}
+
+Act Ending::terminate(How how, Time now) noexcept {
   if (how == How::kAtOnce || clock_.terms().grace.count() <= 0) return kill(now);
   clock_.term(now, how == How::kInside);
   return Act::kTerm;

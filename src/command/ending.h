@@ -46,6 +46,8 @@ class Ending {
 
   // Something ends it. The first cause is the one that is told; kNone: it is being ended already.
   Act stop(Cause cause, How how, Time now);
+  // The same as stop(), without a cause of ours: its result is its own.
+  Act terminate(How how, Time now) noexcept;
   // KILL now, without a cause of ours: its result says what it died of.
   Act kill(Time now) noexcept;
   // What is due by `now`; to be asked at each turn. `how`: the way to end it, when its time is over. kGiveUp comes each time until

@@ -129,7 +129,7 @@ class Handle final : public Process {
       : command_(std::move(command)), home_(home), kept_(home != nullptr) {}
   ~Handle() override {
     if (!owner_.is_this()) abandon(command_);
-    else if (!detached_.load()) command_->run().cancel();
+    else if (!detached_.load()) command_->run().wish(Run::Wish::kCancel);
   }
 
   int pid() const noexcept override { return command_->pid(); }
@@ -143,12 +143,8 @@ class Handle final : public Process {
     if (command_->ended()) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it has ended");
     return command_->run().signal(number);
   }
-  Result<void> kill() override {
-    BELLJAR_CHECK(owner_.check());
-    if (command_->ended()) return Error(Code::kFailedPrecondition, "cannot kill the command").reason("it has ended");
-    command_->run().kill();
-    return {};
-  }
+  Result<void> terminate() override { return end(Run::Wish::kTerminate, "cannot end the command"); }
+  Result<void> kill() override { return end(Run::Wish::kKill, "cannot kill the command"); }
   Result<void> write_stdin(std::string_view bytes, milliseconds patience) override {
     BELLJAR_CHECK(owner_.check());
     const std::lock_guard lock(writing_);
@@ -176,6 +172,13 @@ class Handle final : public Process {
   }
 
  private:
+  Result<void> end(Run::Wish wish, const char* what) {
+    BELLJAR_CHECK(owner_.check());
+    if (command_->ended()) return Error(Code::kFailedPrecondition, what).reason("it has ended");
+    command_->run().wish(wish);
+    return {};
+  }
+
   std::shared_ptr<Followed> command_;
   std::weak_ptr<Home> home_;
   const bool kept_;
@@ -190,6 +193,7 @@ class EndedProcess final : public Process {
   int pid() const noexcept override { return 0; }
   Result<std::optional<ExecResult>> wait(std::optional<milliseconds>) override { return std::optional(result_); }
   Result<void> signal(int) override { return ended(); }
+  Result<void> terminate() override { return ended(); }
   Result<void> kill() override { return ended(); }
   Result<void> write_stdin(std::string_view, milliseconds) override { return ended(); }
   Result<void> close_stdin() override { return {}; }
@@ -215,7 +219,7 @@ Result<std::unique_ptr<Process>> follow(std::shared_ptr<Run> run, const std::sha
     return std::make_unique<Handle>(std::make_shared<Followed>(run, home), home);
   } catch (const std::system_error& failed) {
     run->mute();
-    run->cancel();
+    run->wish(Run::Wish::kCancel);
     if (auto unread = run->finish()) run->give_back(*unread);
     return no_thread(failed, "cannot follow a command");
   }

@@ -63,20 +63,18 @@ void Run::take(Stream stream, std::string_view bytes) {
 
 void Run::look_at_wishes() {
   wishes_.take();
-  if (killed_.load()) {
-    if (!std::exchange(kill_sent_, true)) carry_out(ending_.kill(Steady::now()));
-  } else if (wants_end()) {
-    stop(cancelled(), how());
+  Wish wish = wish_.load();
+  if (wish < Wish::kCancel && token_counts() && request_.cancel.cancelled()) wish = Wish::kCancel;
+  if (wish <= granted_) return;
+  granted_ = wish;
+  if (wish == Wish::kCancel) stop(cancelled(), how());
+  else carry_out(wish == Wish::kKill ? ending_.kill(Steady::now()) : ending_.terminate(how(), Steady::now()));
+}
+
+void Run::wish(Wish wish) noexcept {
+  Wish before = wish_.load();
+  while (before < wish && !wish_.compare_exchange_weak(before, wish)) {
   }
-}
-
-void Run::cancel() noexcept {
-  cancelled_.store(true);
-  wishes_.ring();
-}
-
-void Run::kill() noexcept {
-  killed_.store(true);
   wishes_.ring();
 }
 

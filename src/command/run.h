@@ -38,10 +38,10 @@ class Run {
 
   // --- from any thread
 
-  // End it, as a cancellation.
-  void cancel() noexcept;
-  // KILL to all of it, without a cause of ours.
-  void kill() noexcept;
+  // How somebody wants it to end; what is asked for later may only be stricter. kCancel: as a cancellation, which its result tells;
+  // the others have no cause of ours.
+  enum class Wish : unsigned char { kNone, kTerminate, kCancel, kKill };
+  void wish(Wish wish) noexcept;
   // No timeout, no token and no callback any more: it belongs to the sandbox.
   virtual void detach() noexcept;
   void mute() noexcept { streams_.mute(); }
@@ -81,7 +81,7 @@ class Run {
   void take(Stream stream, std::string_view bytes);
   // For poll(2); -1: none. The first is rung, the second the caller's token.
   std::array<int, 2> wishes() const noexcept { return {wishes_.get(), token_counts() ? request_.cancel.fd() : -1}; }
-  bool wants_end() const noexcept { return cancelled_.load() || killed_.load() || (token_counts() && request_.cancel.cancelled()); }
+  bool wants_end() const noexcept { return wish_.load() != Wish::kNone || (token_counts() && request_.cancel.cancelled()); }
   bool detached() const noexcept { return detached_.load(); }
 
   Request request_;
@@ -91,8 +91,9 @@ class Run {
 
  private:
   bool token_counts() const noexcept { return !ending_.ending() && !detached_.load(); }
-  std::atomic<bool> cancelled_{false}, detached_{false}, killed_{false};
-  bool kill_sent_ = false;  // of the waiter's thread
+  std::atomic<bool> detached_{false};
+  std::atomic<Wish> wish_{Wish::kNone};
+  Wish granted_ = Wish::kNone;  // of the waiter's thread
 };
 
 // --- what they all say

@@ -33,6 +33,7 @@ class ForwardedProcess : public Process {
     return inner_->wait(patience);
   }
   Result<void> signal(int number) override { return inner_->signal(number); }
+  Result<void> terminate() override { return inner_->terminate(); }
   Result<void> kill() override { return inner_->kill(); }
   Result<void> write_stdin(std::string_view bytes, std::chrono::milliseconds patience) override {
     return inner_->write_stdin(bytes, patience);

@@ -231,6 +231,7 @@ class ReplayedProcess final : public Process {
   }
   // What was sent to it had its effect when it was recorded.
   Result<void> signal(int) override { return {}; }
+  Result<void> terminate() override { return {}; }
   Result<void> kill() override { return {}; }
   Result<void> write_stdin(std::string_view, std::chrono::milliseconds) override { return {}; }
   Result<void> close_stdin() override { return {}; }

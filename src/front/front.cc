@@ -132,8 +132,8 @@ void Front::pass_on(Commanded& command, int signal) const {
 // Whoever sends TERM, or closes the terminal, wants the end, also of a command that ignores it.
 void Front::tell_to_end(Commanded& command, int signal) {
   if (ended_) drained_ = true;
-  else if (told_.again(Clock::now())) killed_ = true, command.kill();
-  else command.pass_on(signal);
+  else if (told_.again(Clock::now())) killed_ = told_again_ = true, command.kill();
+  else command.tell_to_end(signal);
 }
 
 // A second one soon after the first means it: the command did not end by the first.
@@ -193,7 +193,9 @@ bool Front::finished() const noexcept {
 }
 
 std::string Front::killed_because() const {
-  return told_.kill_at() ? format("killed: it was told to end and had not within {}", to_string(kill_grace_)) : "";
+  if (!killed_) return "";
+  return told_again_ ? "killed: it was told to end twice"
+                     : format("killed: it was told to end and had not within {}", to_string(kill_grace_));
 }
 
 const char* Front::over_cap() const noexcept {

@@ -36,6 +36,8 @@ class Commanded {
   virtual ~Commanded() = default;
   // STOP, CONT and WINCH, too. None after the end.
   virtual void pass_on(int signal) = 0;
+  // TERM, or HUP where the terminal went away: the end is meant. KILL follows, by kill().
+  virtual void tell_to_end(int signal) { pass_on(signal); }
   // KILL to all of it.
   virtual void kill() = 0;
   // Of a terminal that is not a pty of Stdio's.
@@ -101,6 +103,7 @@ class Front {
   std::optional<Time> interrupted_, drain_until_;
   std::uint64_t read_at_end_[2]{};
   bool ended_ = false, drained_ = false, killed_ = false;
+  bool told_again_ = false;  // of two wishes for its end the second killed it
 };
 
 }  // namespace belljar::front

@@ -95,8 +95,13 @@ PartVerdict Judge::judge_part(const Script& script, const Part& part) const {
   } else if (!part.starts_more && verdict.read_only && unmatched != Decision::kForbid) {
     verdict.findings.push_back({.decision = Decision::kAllow, .rule = "read-only", .reason = "is known to only read"});
   }
-  if (verdict.findings.empty() && !part.argv.empty())
-    verdict.findings.push_back({.decision = unmatched, .rule = "unmatched", .reason = "no rule speaks about it"});
+  if (verdict.findings.empty() && !part.argv.empty()) {
+    const bool listed = unmatched == Decision::kForbid &&
+                        std::ranges::any_of(rules_.rules, [](const Rule& rule) { return rule.reason == kAllowList; });
+    verdict.findings.push_back({.decision = unmatched,
+                                .rule = "unmatched",
+                                .reason = listed ? format("{} does not list it", kAllowList) : "no rule speaks about it"});
+  }
   std::ranges::stable_sort(verdict.findings, std::greater{}, &Finding::decision);
   verdict.decision = verdict.findings.empty() ? Decision::kAllow : verdict.findings[0].decision;
   return verdict;

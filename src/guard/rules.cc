@@ -251,7 +251,8 @@ Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decisi
     if (decision == Decision::kAllow && !script.unread.empty())
       return refuse(" that can be allowed", "what it starts cannot be judged: " + script.unread[0].reason,
                     "leave it out, or be asked: a [[rule]] with decision = \"prompt\" in a rules file");
-    Rule rule{.decision = decision, .reason = decision == Decision::kAllow ? "commands.allow" : "commands.deny", .origin = origin};
+    Rule rule{
+        .decision = decision, .reason = decision == Decision::kAllow ? std::string(kAllowList) : "commands.deny", .origin = origin};
     for (const Word& word : words.parts[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
     set.rules.push_back(std::move(rule));
   }

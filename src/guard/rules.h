@@ -60,7 +60,9 @@ Match match(const Rule& rule, const shell::Part& part) noexcept;
 // Errors: kInvalidArgument with the file, the rule and, for an example, what it matched instead.
 Result<RuleSet> parse_rules(std::string_view text, std::string_view file, Trust trust);
 
-// Policy keys commands.allow and commands.deny: "git", "git push". A non-empty `allow` forbids what it does not list.
+// Policy keys commands.allow and commands.deny: "git", "git push". A non-empty `allow` forbids what it does not list; its rules
+// have the reason kAllowList.
+inline constexpr std::string_view kAllowList = "commands.allow";
 Result<RuleSet> rules_of(const Commands& commands, const Origin& origin);
 
 // `other` joined to `set`: rules add up, the stricter of two settings stands only if `trust` is kWorkspace, else the later one.

@@ -144,7 +144,8 @@ std::uint64_t take_words(Channel& channel, Process& process, KilledByFront& kill
     if (message.contains("output_bytes")) return message["output_bytes"].get<std::uint64_t>();
     if (message.contains("over_limit")) killed.over_limit(message["over_limit"].get<std::string>());
     if (message.contains("kill")) killed.because(message["kill"].get<std::string>());
-    if (message.contains("over_limit") || message.contains("kill")) (void)process.kill();         // it may have ended
+    if (message.contains("over_limit") || message.contains("kill")) (void)process.kill();  // it may have ended
+    if (message.contains("terminate")) (void)process.terminate();
     if (const int number = message.value("signal", 0); number > 0) (void)process.signal(number);  // it may have ended
   }
 }

@@ -31,6 +31,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "kernel/cgroup.h"
+#include "kernel/landlock.h"
 #include "kernel/pass_fds.h"
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
@@ -313,6 +314,9 @@ class Starter {
     return {};
   }
 
+  // Not where an outer sandbox refuses that as well.
+  static const char* or_landlock() noexcept { return kernel::landlock_abi() > 0 ? ", or choose --backend landlock" : ""; }
+
   Error clone_error(int error) const {
     Error failure(
         error == EAGAIN ? Code::kResourceExhausted : Code::kFailedPrecondition,
@@ -326,16 +330,16 @@ class Starter {
       next = kMoreFiles;
     } else if (error == ENOSPC || error == EUSERS) {
       reason = "the limit on namespaces is reached (user.max_*_namespaces)";
-      next = "raise /proc/sys/user/max_user_namespaces, or choose --backend landlock; see `belljar doctor`";
+      next = format("raise /proc/sys/user/max_user_namespaces{}; see `belljar doctor`", or_landlock());
     } else if (error == ENOSYS) {
       reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
-      next = format("run outside of the other sandbox, or choose --backend landlock; {}", kInAnother);
+      next = format("run outside of the other sandbox{}; {}", or_landlock(), kInAnother);
     } else if (error == EPERM) {
       const auto allowed = kernel::read_small_file(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone");  // Debian's own
       const bool off = allowed && allowed->starts_with('0');
       reason = off ? "kernel.unprivileged_userns_clone is 0" : "this kernel or an outer container refuses user namespaces";
-      next = off ? "run `sudo sysctl kernel.unprivileged_userns_clone=1`, or choose --backend landlock; see `belljar doctor`"
-                 : format("see `belljar doctor` for the cause, or choose --backend landlock; {}", kInAnother);
+      next = off ? format("run `sudo sysctl kernel.unprivileged_userns_clone=1`{}; see `belljar doctor`", or_landlock())
+                 : format("see `belljar doctor` for the cause{}; {}", or_landlock(), kInAnother);
     }
     return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
   }

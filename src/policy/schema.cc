@@ -36,7 +36,7 @@ constexpr Key kKeys[] = {
      .doc = "Clauses that may read less than the policy asks; named loudly at start.",
      .hostile = "the start fails where the user would have let it pass"},
     {.name = "enable_weaker_nested_sandbox", .flag = "--enable-weaker-nested-sandbox", .type = T::kBool, .narrow = N::kStricter,
-     .field = BELLJAR_FIELD(enable_weaker_nested_sandbox), .fallback = "false", .risk = "parts that cannot nest are missing", .doc = "Inside another sandbox, drop what cannot nest, and report it.",
+     .field = BELLJAR_FIELD(enable_weaker_nested_sandbox), .fallback = "false", .risk = "parts that cannot nest are missing", .doc = "Inside another sandbox that lets namespaces nest (one of Belljar with --allow-nested-userns), drop what cannot nest, and report it.",
      .hostile = "the start fails inside another sandbox"},
     {.name = "allow_nested_userns", .flag = "--allow-nested-userns", .type = T::kBool, .narrow = N::kStricter, .field = BELLJAR_FIELD(allow_nested_userns), .fallback = "false",
      .risk = "kernel code reachable only with namespaced capabilities", .doc = "The command may make user namespaces (Chromium, Bazel, bwrap), without a /proc of their own.",

@@ -50,7 +50,7 @@ void Commands::add(const std::shared_ptr<command::Run>& run) {
   const std::lock_guard lock(mutex_);
   std::erase_if(runs_, [](const auto& weak) { return weak.expired(); });
   runs_.push_back(run);
-  if (ending_) run->cancel();  // it came too late for end_commands()
+  if (ending_) run->wish(command::Run::Wish::kCancel);  // it came too late for end_commands()
 }
 
 void Commands::end_commands() {
@@ -61,7 +61,7 @@ void Commands::end_commands() {
     runs = runs_;
   }
   for (const auto& weak : runs) {
-    if (const auto run = weak.lock()) run->cancel();
+    if (const auto run = weak.lock()) run->wish(command::Run::Wish::kCancel);
   }
 }
 

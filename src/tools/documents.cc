@@ -32,7 +32,7 @@ using enum Need;
 constexpr std::uint64_t kOutput000 = 200'000, kNotice000 = 200;  // characters: kept, and kept free for the notice
 constexpr std::uint64_t kOutput002 = 50'000;
 constexpr std::chrono::milliseconds kTimeout002 = std::chrono::seconds(120);
-constexpr std::uint64_t kCaptured = std::uint64_t{4} << 20;  // bytes: more than either shows
+constexpr std::uint64_t kCaptured = std::uint64_t{4} << 20;  // bytes: more than 000 and 002 show
 
 Result<ExecResult> run(Call& call, ExecOptions options = {}) {
   options.cancel = call.context.cancel;
@@ -105,7 +105,10 @@ Result<Answer> run_001(Call& call) {
   if (!ran && refused_by_command_rule(ran.error()))
     return blocked_001({.allowed = false, .reason = ran.error().reason(), .next = ""});
   const ExecResult result = BELLJAR_TRY(std::move(ran));
-  const std::string output = with_ending(result.out.bytes + result.err.bytes, result);
+  // The document cuts nothing; what one answer cannot hold is said.
+  const std::uint64_t omitted = result.out.omitted + result.err.omitted;
+  const std::string cut = omitted > 0 ? format("\n[... truncated, {} bytes omitted ...]", omitted) : "";
+  const std::string output = with_ending(result.out.bytes + result.err.bytes + cut, result);
   if (result.exit_code != 0) return answer_of(format("Command failed (exit code {}):\n{}", result.exit_code, output), result);
   return answer_of(output.empty() ? "Command completed successfully (no output)" : output, result);
 }

@@ -377,6 +377,23 @@ std::vector<Row> general_rows() {
          EXPECT_EQ((*process)->kill().error().code(), Code::kFailedPrecondition);
          return Outcome::kSame;
        }},
+      {"spawn: terminate ends the tree, daemons too", true,
+       [](const Bench& bench) {
+         const std::uint64_t idle = bench.sandbox->stats().value().processes;
+         auto process =
+             bench.sandbox->spawn(shell_command("(setsid sh -c 'trap \"\" TERM; sleep 300 & wait; sleep 300' &) ; trap 'exit 7' "
+                                                "TERM; echo up >ready; while :; do sleep "
+                                                "0.05; done"));
+         EXPECT_TRUE(process) << process.error().line();
+         if (!process) return Outcome::kSame;
+         EXPECT_TRUE(test::eventually([&] { return bench.sandbox->read_file("ready").has_value(); }));
+         EXPECT_TRUE((*process)->terminate());
+         const ExecResult result = (*process)->wait()->value();
+         EXPECT_EQ(result.reason, Reason::kExited);
+         EXPECT_EQ(result.exit_code, 7) << "its own";
+         EXPECT_TRUE(test::eventually([&] { return bench.sandbox->stats().value().processes == idle; }));
+         return Outcome::kSame;
+       }},
       {"spawn: a terminal", true,
        [](const Bench& bench) {
          auto process = bench.sandbox->spawn(shell_command("stty size; test -t 0 && read line && echo got $line; stty size"),

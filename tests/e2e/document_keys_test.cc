@@ -192,6 +192,14 @@ TEST_F(DocumentKeys, APolicyInTheWorkspaceIsCheckedAsItIsTaken) {
   workspace_.write("n.toml", "[limits]\npids = 100\n");
   EXPECT_EQ(belljar({"policy", "check", "n.toml"}, here).exit_code, 0) << "the twin narrows";
   EXPECT_EQ(belljar({"run", "--policy", "n.toml", "--", "true"}, here).exit_code, 0);
+  // Without it the next run would be wider.
+  for (const std::string backend : {"native", "landlock"}) {
+    for (const char* change : {"echo '# gone' >n.toml", "rm -f n.toml", "mv n.toml m.toml", "echo >new; mv new n.toml"}) {
+      const Outcome kept = belljar({"run", "--backend", backend, "--policy", "./n.toml", "-c", change}, here);
+      EXPECT_NE(kept.exit_code, 0) << backend << " " << change << kept;
+      EXPECT_EQ(read_file(workspace_ / "n.toml"), "[limits]\npids = 100\n") << backend << " " << change;
+    }
+  }
 }
 
 // One import, one file, which both programs read.

@@ -310,6 +310,20 @@ TEST_F(Keep, AFrontThatIsToldToEndKillsACommandThatIgnoresIt) {
   EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[4]'").exit_code, 0);
 }
 
+// What it leaves behind, in its process group or beside it, was told to end as well.
+TEST_F(Keep, AFrontThatIsToldToEndLeavesNothingOfItsCommand) {
+  const std::string id = create();
+  const std::string child = "sh -c 'trap \"\" TERM; echo up; sleep 4715; sleep 4715' & ";
+  Running front(words({"exec", id, "-c", child + "setsid " + child + "sleep 1000"}), options());
+  ASSERT_TRUE(front.wait_for_output("up\nup\n"));
+  front.send(SIGTERM);
+  EXPECT_EQ(front.wait().exit_code, 143);
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[5]'").exit_code, 0);
+  // The twin: what a command that ended by itself leaves behind belongs to the sandbox.
+  EXPECT_EQ(shell(id, "sleep 4715 >/dev/null 2>&1 & until grep -q ^sleep /proc/$!/cmdline; do :; done").exit_code, 0);
+  EXPECT_EQ(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[5]'").exit_code, 0);
+}
+
 TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {
   const std::string id = create();
   Running front(words({"exec", id, "-c", "echo up; sleep 4712"}), options());

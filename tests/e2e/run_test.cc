@@ -252,7 +252,9 @@ TEST_F(Run, ALaterTermKillsAtOnce) {
   ASSERT_TRUE(running.wait_for_output("got"));
   std::this_thread::sleep_for(600ms);  // sooner it would be the same one, sent twice
   running.send(SIGTERM);
-  EXPECT_EQ(running.wait().exit_code, 137);
+  const Outcome killed = running.wait();
+  EXPECT_EQ(killed.exit_code, 137);
+  EXPECT_EQ(killed.err, "belljar: killed: it was told to end twice\n");
 }
 
 // A program that copies a file's attributes (patch, tar, rsync) forgives EPERM, not EINVAL.

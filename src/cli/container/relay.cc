@@ -91,6 +91,10 @@ class Relay final : public front::Commanded {
   void pass_on(int signal) override {
     if (signal != SIGSTOP && signal != SIGCONT && signal != SIGWINCH) (void)process_.signal(signal);
   }
+  void tell_to_end(int signal) override {
+    if (signal != SIGTERM) pass_on(signal);
+    (void)process_.terminate();
+  }
   void kill() override { (void)process_.kill(); }
   void resize(const winsize& size) override { (void)process_.resize(size.ws_row, size.ws_col); }
   std::size_t add_pollfds(pollfd* into) override {

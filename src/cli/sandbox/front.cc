@@ -48,6 +48,10 @@ class Called final : public front::Commanded {
 
   // A keeper that is gone is seen when it is read from.
   void pass_on(int signal) override { (void)channel_.send({{"signal", signal}}); }
+  void tell_to_end(int signal) override {
+    if (signal != SIGTERM) pass_on(signal);
+    (void)channel_.send({{"terminate", true}});
+  }
   void kill() override { (void)channel_.send({{"kill", front_.killed_because()}}); }
   std::size_t add_pollfds(pollfd* into) override {
     *into = {channel_.fd(), POLLIN, 0};
