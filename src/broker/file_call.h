@@ -16,7 +16,7 @@
 #include "broker/as_caller.h"
 #include "broker/context.h"
 #include "broker/file_rules.h"
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 #include "broker/receivers.h"
 
 namespace belljar::broker {
@@ -56,8 +56,8 @@ class FileCall {
   // Two of them: what is wrong with the first, and in `second_status` with the second.
   int take_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path, int& second_status);
   int take_start(std::uint64_t dirfd, std::string_view path, Start& start);
-  // The caller's root; still waiting; from here on with its permissions (and until a path needs less, CAP_SYS_PTRACE: places.h).
-  // -ESRCH: gone, nothing may be done.
+  // The caller's root; still waiting; from here on with its permissions (and until a path needs less, CAP_SYS_PTRACE:
+  // path_resolver.h). -ESRCH: gone, nothing may be done.
   int begin();
   Places& places() { return *places_; }
   AsCaller& permissions() { return *permissions_; }

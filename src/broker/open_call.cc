@@ -27,7 +27,7 @@
 #include "broker/file_rules.h"
 #include "broker/notification.h"
 #include "broker/one_processor.h"
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 #include "broker/receivers.h"
 #include "kernel/seccomp.h"
 #include "policy/refusal.h"

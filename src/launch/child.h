@@ -27,10 +27,10 @@ struct ChildContext {
   bool one_shot = true;
   bool time_steps = false;
   int control = -1;
-  // made beforehand (early.h)
+  // made beforehand (early_setup.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
-  int maps = -1;         // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (own_memory.cc)
+  int maps = -1;  // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (inherited_memory.cc)
   int children = -1;     // a subreaper's own list of children, open from before the filter: nobody may answer opens at the end
   int* slots = nullptr;  // Plan::slots entries
   char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
@@ -81,7 +81,7 @@ int set_stage(ChildContext& context, const MountOp& op) noexcept;  // stage.cc: 
 int await_names(ChildContext& context) noexcept;
 int end_names(ChildContext& context) noexcept;
 int restrict_paths(ChildContext& context) noexcept;          // landlock.cc
-int open_maps(ChildContext& context) noexcept;               // own_memory.cc: these two
+int open_maps(ChildContext& context) noexcept;               // inherited_memory.cc: these two
 void drop_inherited_memory(ChildContext& context) noexcept;  // nothing of the plan, of `first` and of the heap may be used after it
 void sweep_children(int list) noexcept;                      // init.cc; `list`: an open /proc/.../children of ours
 [[noreturn]] void serve(ChildContext& context) noexcept;     // init.cc

@@ -556,7 +556,7 @@ void sweep_children(int list) noexcept {
     const ssize_t size = list < 0 ? 0 : ::pread(list, buffer, sizeof buffer - 1, 0);
     if (size > 0) {
       buffer[size] = '\0';
-      pid_t child = 0;  // by hand: strtol(3) asks the locale, whose memory may be gone (own_memory.cc)
+      pid_t child = 0;  // by hand: strtol(3) asks the locale, whose memory may be gone (inherited_memory.cc)
       for (const char* at = buffer; *at != '\0'; ++at) {
         if (*at >= '0' && *at <= '9') {
           child = child * 10 + (*at - '0');

@@ -35,7 +35,7 @@
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/plan.h"
 #include "launch/wire.h"
 

@@ -22,7 +22,7 @@
 #include "base/unique_fd.h"
 #include "kernel/netlink.h"
 #include "kernel/seccomp.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 
 namespace belljar::launch {
 

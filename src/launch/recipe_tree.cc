@@ -23,7 +23,7 @@
 
 #include "launch/recipe.h"
 #include "launch/recipe_child.h"
-#include "launch/recipe_places.h"
+#include "launch/recipe_mount_points.h"
 #include "launch/recipe_stubs.h"
 #include "launch/stage.h"
 

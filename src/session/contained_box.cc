@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "backend/container/container.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/report.h"
+#include "backend/container/socket_handover.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "belljar/cancel.h"

@@ -31,7 +31,7 @@
 #include "kernel/cgroup_host.h"
 #include "kernel/seccomp.h"
 #include "kernel/small_file.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/eventually.h"

@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "backend/container/channel.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/http.h"
 #include "backend/container/mounted.h"
+#include "backend/container/socket_handover.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"

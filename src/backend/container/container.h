@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/container/channel.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/mounted.h"
+#include "backend/container/socket_handover.h"
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/clauses.h"
 #include "backend/native/local_ports.h"
+#include "backend/native/report_builder.h"
 #include "backend/native/siblings.h"
 #include "backend/paths/host.h"
 #include "backend/paths/live_rules.h"

@@ -18,7 +18,7 @@
 
 #include "backend/backend.h"
 #include "backend/native/confine.h"
-#include "backend/native/kept.h"
+#include "backend/native/kept_caches.h"
 #include "backend/native/network.h"
 #include "backend/native/report.h"
 #include "backend/native/sockets.h"
@@ -33,7 +33,7 @@
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
 #include "policy/backends.h"

@@ -2,8 +2,8 @@
 // it is about: binds, masks, covers, and gaps for the report. An error is the policy's, or this machine's.
 #pragma once
 
-#include "backend/paths/given.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/plan_input.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {

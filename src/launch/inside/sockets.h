@@ -1,5 +1,5 @@
 // Sockets of the container's network, made here and served outside: the attach stream carries no descriptors, so they go over a
-// unix socket in a directory that is shared for that moment (backend/container/door.h, which says what is sent).
+// unix socket in a directory that is shared for that moment (backend/container/socket_handover.h, which says what is sent).
 #pragma once
 
 #include <stddef.h>

@@ -50,7 +50,7 @@ TEST(BuildTree, TheStageIsCoveredInEveryView) {
 }
 
 // Whatever the policy treats apart below the workspace comes out of the overlay: the host's own directory is only its floor.
-// Root's are made while the rest is still being planned (launch/early.h): where that fails the child makes them again, later.
+// Root's are made while the rest is still being planned (launch/early_setup.h): where that fails the child makes them again, later.
 TEST(BuildTree, TheHiddenNamesNeedNothingElseOnTheStage) {
   FakeHost host = usual_host();
   host.dir("/").dir("/home/u/.ssh").file("/home/u/.netrc").dir("/home/u/.config");

@@ -1,4 +1,4 @@
-#include "launch/recipe_places.h"
+#include "launch/recipe_mount_points.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>

@@ -1,4 +1,4 @@
-#include "broker/staged.h"
+#include "broker/staged_files.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

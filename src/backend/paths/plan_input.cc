@@ -1,4 +1,4 @@
-#include "backend/paths/given.h"
+#include "backend/paths/plan_input.h"
 
 #include <algorithm>
 #include <string>

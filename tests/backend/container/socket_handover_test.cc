@@ -1,5 +1,5 @@
 // What may come through the door, from peers of the test's own.
-#include "backend/container/door.h"
+#include "backend/container/socket_handover.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

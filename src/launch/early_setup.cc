@@ -1,4 +1,4 @@
-#include "launch/early.h"
+#include "launch/early_setup.h"
 
 #include <fcntl.h>
 #include <pthread.h>

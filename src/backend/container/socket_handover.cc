@@ -1,4 +1,4 @@
-#include "backend/container/door.h"
+#include "backend/container/socket_handover.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
