@@ -58,7 +58,7 @@ struct Ruling {
 };
 
 // What of the names below a directory has to be looked at when it gets a new path.
-enum class Look : std::uint8_t { kNone, kAgentNames, kAll };
+enum class WalkScope : std::uint8_t { kNone, kAgentNames, kAll };
 
 // What stands near the name that is asked about. Answered by the engine relative to the parent's descriptor.
 class Surroundings {
@@ -73,7 +73,7 @@ class Surroundings {
 
 // Everything that may be touched, where no mount holds a path (second tier). Absolute; links of what exists resolved. The longer of
 // two wins, and of the same path: hidden, read-only, writable.
-struct HeldPaths {
+struct EnforcedPaths {
   std::vector<std::string> writable, readonly, hidden;
   std::vector<std::string> readable;  // beside the writable; "/" for all
   std::vector<std::string> nodes;     // devices: opened for writing, and nothing else
@@ -110,7 +110,7 @@ struct FileRulesOptions {
   // it would be elsewhere for the next run.
   std::vector<std::string> in_place;
   // Nobody else holds plain paths: these rules are the lock for every call that is performed.
-  std::optional<HeldPaths> held;
+  std::optional<EnforcedPaths> held;
 };
 
 class FileRules {
@@ -147,7 +147,7 @@ class FileRules {
   bool any() const noexcept;
   // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not
   // cover it here? `around` is that of `new_path`.
-  Look must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
+  WalkScope must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
   // rule_for() with the agent and editor names alone.
   Ruling agent_rule(Act act, std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).

@@ -33,7 +33,7 @@ bool is_alive(int peeked) noexcept;
 
 class OwnSockets {
  public:
-  using Held = std::shared_ptr<const UniqueFd>;
+  using SocketRef = std::shared_ptr<const UniqueFd>;
 
   // `began`, `uid`: when the run began, by CLOCK_REALTIME_COARSE, and whose sockets are its own; of what unix_diag tells.
   OwnSockets(std::size_t limit, const timespec& began, uid_t uid) noexcept : limit_(limit), began_(began), uid_(uid) {}
@@ -43,7 +43,7 @@ class OwnSockets {
   // The same for a socket of our own network namespace whose inode we may not have. -errno where the kernel does not tell.
   int note(const kernel::UnixSocketId& socket);
   // The held descriptor of the same inode, or none.
-  Held find(int file);
+  SocketRef find(int file);
   // It was made since the run began: by somebody inside, or by the host meanwhile.
   bool is_new(int file) const noexcept;
 
@@ -51,14 +51,14 @@ class OwnSockets {
   struct Entry {
     dev_t device;
     ino_t inode;
-    Held file;
+    SocketRef file;
   };
   struct Bound {
     kernel::UnixSocketId socket;
     kernel::UnixBinding file;
   };
   void drop_dead();
-  Held find_held(dev_t device, ino_t inode) const;
+  SocketRef find_held(dev_t device, ino_t inode) const;
   bool is_bound(int file, dev_t device, ino_t inode) const;
 
   const std::size_t limit_;

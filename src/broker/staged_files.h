@@ -27,7 +27,7 @@ namespace belljar::broker {
 
 struct Context;
 class FileCall;
-struct Place;
+struct DirEntry;
 
 class StagedFiles {
  public:
@@ -37,7 +37,7 @@ class StagedFiles {
   void tell(int epoll) noexcept { epoll_ = epoll; }
 
   // Stages the file at `place` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
-  OrErrno<UniqueFd> open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
+  OrErrno<UniqueFd> open(FileCall& file, DirEntry& entry, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
   // The caller is about to close `fd`, a duplicate of one of its descriptors: what it holds now is judged and shown.
   void publish_of(Context& context, int fd);
   // All that were closed for good since the last time. Cheap when there are none. Both with the permissions of the sandbox's user
@@ -50,11 +50,11 @@ class StagedFiles {
   bool is_staged(int fd) const;
 
  private:
-  struct Staged;
-  static void publish(Context& context, Staged& staged);
-  static void put_back(Staged& staged, GitName kind);
-  static void refuse(Context& context, const Staged& staged, std::string path, const Ruling& ruling, std::string_view why);
-  std::vector<std::shared_ptr<Staged>> take_closed();
+  struct StagedFile;
+  static void publish(Context& context, StagedFile& staged);
+  static void put_back(StagedFile& staged, GitName kind);
+  static void refuse(Context& context, const StagedFile& staged, std::string path, const Ruling& ruling, std::string_view why);
+  std::vector<std::shared_ptr<StagedFile>> drain_closed();
   // Made for the first file: a user has 128 of them on most machines, and most sandboxes stage nothing. -errno.
   OrErrno<int> inotify();
 
@@ -63,7 +63,7 @@ class StagedFiles {
   std::atomic<std::size_t> count_ = 0;
   std::mutex publishing_;     // before mutex_
   mutable std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Staged>> files_;
+  std::list<std::shared_ptr<StagedFile>> files_;
 };
 
 }  // namespace belljar::broker

@@ -51,11 +51,11 @@ class TreeLock {
   void unlock_shared();
 
  private:
-  struct Door;
-  struct Folder;
-  TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept;
-  std::unique_ptr<Folder> folder_;
-  std::vector<std::unique_ptr<Door>> doors_;  // by name: everybody takes them in that order
+  struct TreeFile;
+  struct LockFolder;
+  TreeLock(std::unique_ptr<LockFolder> folder, std::vector<std::unique_ptr<TreeFile>> files) noexcept;
+  std::unique_ptr<LockFolder> folder_;
+  std::vector<std::unique_ptr<TreeFile>> files_;  // by name: everybody takes them in that order
 };
 
 }  // namespace belljar::kernel

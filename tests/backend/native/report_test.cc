@@ -267,7 +267,7 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   prepared.plan.outside_uid = 1000;
   prepared.plan.landlock = {.enabled = true, .handled_fs = 1, .scoped = 3};
   prepared.remove_after.emplace_back("/tmp/belljar-1");
-  broker::HeldPaths held;
+  broker::EnforcedPaths held;
   held.writable = paths.writable;
   held.readonly = paths.readonly;
   held.readable = {"/"};
