@@ -88,12 +88,13 @@ struct Prepared {
   std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
   std::shared_ptr<void> held;             // let go of when the sandbox has ended
-  std::vector<std::string> scratch;       // places whose layers the sandbox gives, in the order of Sandbox::take_given()
-  std::vector<std::string> seen;  // hidden paths: in the directory that take_given() has last, a link each (runtime/used_names.h)
-  bool sockets_held = false;      // BrokerOptions::sockets_held
-  bool own_network = false;       // its own network namespace
-  bool pid_namespace = false;     // pid 1's death ends the tree
-  bool user_namespace = false;    // RLIMIT_NPROC counts only processes inside
+  std::vector<std::string> scratch;       // places whose layers the sandbox gives, in the order of Sandbox::take_exported()
+  std::vector<std::string>
+      seen;                     // hidden paths: in the directory that take_exported() has last, a link each (runtime/used_names.h)
+  bool sockets_held = false;    // BrokerOptions::sockets_held
+  bool own_network = false;     // its own network namespace
+  bool pid_namespace = false;   // pid 1's death ends the tree
+  bool user_namespace = false;  // RLIMIT_NPROC counts only processes inside
 };
 
 class Backend {

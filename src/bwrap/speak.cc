@@ -117,7 +117,7 @@ int run(const Parsed& parsed) {
       say(parsed.level_prefix, kWarning, "weaker than `belljar run`: " + weakness);
   }
   const launch::RecipeEnd end = launch::run_recipe(parsed.recipe);
-  if (end.failure.at != launch::RecipeFailure::At::kNone)
+  if (end.failure.at != launch::RecipeFailure::FailedStep::kNone)
     say(parsed.level_prefix, kError, failure_text(parsed.recipe, end.failure));
   return end.exit_code;
 }

@@ -41,8 +41,8 @@ struct ChildContext {
   int sockets[kMaxInnerSockets]{};           // one for each of Plan::sockets; -1 none
   int maker = -1, pairs = -1;                // our ends of InnerSocket::Kind::kMaker; `pairs`: of Purpose::kPairs
   int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
-  int given[kMaxGiven]{};                    // of kGive, the first `given_count`
-  int given_count = 0;
+  int exported[kMaxExported]{};              // of kExport, the first `given_count`
+  int exported_count = 0;
   int root = -1;                   // "/" as the sandbox sees it, when it serves only
   bool own_pid_namespace = false;  // its end ends the tree
   int skipped = 0;
@@ -66,12 +66,12 @@ std::span<const Step> steps() noexcept;
 // Runs the steps, then serves as pid 1 until the end. Does not return.
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
-void wipe_words() noexcept;     // child.cc; arguments and environment of this process, as the kernel shows them
-int raise_loopback() noexcept;  // network.cc; of the calling thread's namespace, 0 or -errno
+void wipe_arguments() noexcept;  // child.cc; arguments and environment of this process, as the kernel shows them
+int raise_loopback() noexcept;   // network.cc; of the calling thread's namespace, 0 or -errno
 
 // steps implemented in their own files
 int begin_network(ChildContext& context) noexcept;  // network.cc: these four
-int take_network(ChildContext& context) noexcept;
+int join_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
 void abandon_network(ChildContext& context) noexcept;  // for a start that ends before it took it
 int open_sockets(ChildContext& context) noexcept;

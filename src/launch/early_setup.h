@@ -16,36 +16,36 @@ namespace belljar::launch {
 
 struct MountOp;
 
-struct EarlyOptions {
+struct EarlySetupOptions {
   bool network = false;  // with its loopback raised
   uid_t inside_uid = 0, outside_uid = 0;
   gid_t inside_gid = 0, outside_gid = 0;
 };
 
 // Owns a thread, which ends when it has done what it was given; the destructor waits for it. One thread at a time.
-class Early {
+class EarlySetup {
  public:
   // nullptr: no thread is free. Whatever is missing then, or not valid below, the child makes itself.
-  static std::unique_ptr<Early> begin(const EarlyOptions& options);
-  Early(const Early&) = delete;
-  Early& operator=(const Early&) = delete;
-  ~Early();
+  static std::unique_ptr<EarlySetup> begin(const EarlySetupOptions& options);
+  EarlySetup(const EarlySetup&) = delete;
+  EarlySetup& operator=(const EarlySetup&) = delete;
+  ~EarlySetup();
 
   // Once each. The operations must live as long as this does.
   void make_names(std::string stage_options, std::span<const MountOp> names);
   void make_rest(std::span<const MountOp> rest);
 
-  struct Made {
+  struct Resources {
     UniqueFd network, ipc, uts, users;
     UniqueFd stage;  // a detached mount with `rest` done
     UniqueFd names;  // a pipe: an int, 0 or -errno, when the names are done
   };
   // Waits until all but the names is there. For one sandbox: nothing is left for a second. `stage` must stay open until end().
-  Made take();
+  Resources take();
   void end();  // waits for the names
 
  private:
-  Early() = default;
+  EarlySetup() = default;
   struct Work;
   std::unique_ptr<Work> work_;
 };

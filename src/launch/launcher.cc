@@ -84,19 +84,19 @@ Error exec_error(const ExecRequest& request) {
       .next(format("give a program ({} arguments seen)", request.argv.size()));
 }
 
-struct Received {
+struct ReceivedReply {
   wire::Reply reply;
   int fds[wire::kMaxFds];  // `fd_count` of them
   int fd_count = 0;
 
   // With our table full the kernel drops descriptors and delivers the message (MSG_CTRUNC, unix(7)).
   bool is_whole() const {
-    return fd_count == reply.has_listener + reply.has_pty + reply.has_root + reply.given + std::popcount(reply.sockets);
+    return fd_count == reply.has_listener + reply.has_pty + reply.has_root + reply.exported + std::popcount(reply.sockets);
   }
 };
 
 // 1 message, 0 end of the socket, -errno.
-int receive(int socket, Received& received, int flags) {
+int receive(int socket, ReceivedReply& received, int flags) {
   kernel::ReceivedFds<wire::kMaxFds> got;
   // A peer that ends with words of ours unread resets the socket, and that is told once, before what the peer said last.
   do got = kernel::receive_fds<wire::kMaxFds>(socket, &received.reply, sizeof received.reply, flags);
@@ -363,7 +363,7 @@ class Starter {
   Result<void> follow() {
     for (;;) {
       BELLJAR_CHECK(await_message());
-      Received received;
+      ReceivedReply received;
       const int status = receive(sandbox_.control_.get(), received, 0);
       if (status <= 0) {
         sandbox_.kill_and_reap();
@@ -408,7 +408,7 @@ class Starter {
         .next(std::move(next));
   }
 
-  void accept(Received& received) {
+  void accept(ReceivedReply& received) {
     int next = 0;
     if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
     if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
@@ -417,7 +417,7 @@ class Starter {
       if ((received.reply.sockets >> i & 1) != 0) sandbox_.sockets_[i] = UniqueFd(received.fds[next++]);
     }
     if (received.reply.has_root != 0) sandbox_.root_ = UniqueFd(received.fds[next++]);
-    for (int i = 0; i < received.reply.given; ++i) sandbox_.given_.emplace_back(received.fds[next++]);
+    for (int i = 0; i < received.reply.exported; ++i) sandbox_.exported_.emplace_back(received.fds[next++]);
     sandbox_.routes_errno_ = received.reply.routes_errno;
     sandbox_.redirect_errno_ = received.reply.redirect_errno;
     if (options_.time_steps) {
@@ -434,7 +434,7 @@ class Starter {
   StartOptions options_;
   Sandbox sandbox_;
   UniqueFd child_end_;
-  Early::Made made_;
+  EarlySetup::Resources made_;
   ChildContext context_;
   PreparedExec exec_;
   std::vector<int> slots_;
@@ -516,7 +516,7 @@ void await_end(const UniqueFd& pidfd) noexcept {
 std::optional<Event> Sandbox::next_event() {
   if (pending_) return std::exchange(pending_, std::nullopt);
   if (!control_.valid()) return Event{};
-  Received received;
+  ReceivedReply received;
   const int status = receive(control_.get(), received, MSG_DONTWAIT);
   if (status == -EAGAIN) return std::nullopt;
   if (status <= 0) return Event{};

@@ -84,11 +84,11 @@ int pivot(const MountOp& op) noexcept {
   return ::chdir("/") < 0 ? -errno : 0;
 }
 
-int give(ChildContext& context, const MountOp& op) noexcept {
-  if (context.given_count == static_cast<int>(kMaxGiven)) return -ENOSPC;
+int export_directory(ChildContext& context, const MountOp& op) noexcept {
+  if (context.exported_count == static_cast<int>(kMaxExported)) return -ENOSPC;
   const int folder = ::open(op.target.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return -errno;
-  context.given[context.given_count++] = folder;
+  context.exported[context.exported_count++] = folder;
   return 0;
 }
 
@@ -99,7 +99,7 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
   switch (op.kind) {
     case MountOpKind::kCapture:
       return capture(op, slot);
-    case MountOpKind::kTakeFd:
+    case MountOpKind::kUseFd:
       slot = op.fd;
       return 0;
     case MountOpKind::kTmpfs:
@@ -129,8 +129,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kLinkNames:
     case MountOpKind::kChown:
       return run_stage_op(AT_FDCWD, op, MayBind::kYes);
-    case MountOpKind::kGive:
-      return give(context, op);
+    case MountOpKind::kExport:
+      return export_directory(context, op);
     case MountOpKind::kStage:
       return set_stage(context, op);
     case MountOpKind::kAwait:

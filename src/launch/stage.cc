@@ -90,7 +90,7 @@ long make_whiteout(int stage, const MountOp& op) noexcept {
 
 // --- the child's own helper, for the names
 
-Outcome outcome;
+HelperStatus outcome;
 pid_t helper = -1;
 alignas(16) char helper_stack[8192];
 int helpers_stage = -1;

@@ -406,11 +406,11 @@ Plan as_root() {
 }
 
 void begin_early(Plan& plan) {
-  plan.early = Early::begin({.network = true,
-                             .inside_uid = plan.inside_uid,
-                             .outside_uid = plan.outside_uid,
-                             .inside_gid = plan.inside_gid,
-                             .outside_gid = plan.outside_gid});
+  plan.early = EarlySetup::begin({.network = true,
+                                  .inside_uid = plan.inside_uid,
+                                  .outside_uid = plan.outside_uid,
+                                  .inside_gid = plan.inside_gid,
+                                  .outside_gid = plan.outside_gid});
   ASSERT_NE(plan.early, nullptr);
   plan.early->make_names(std::string("mode=0755", 10), plan.stage_names);
   plan.early->make_rest(plan.stage_rest);
@@ -429,7 +429,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(Early, MakesWhatTheChildWouldMake) {
+TEST(EarlySetup, MakesWhatTheChildWouldMake) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   const Plan alone = as_root();
   Plan early = as_root();
@@ -443,7 +443,7 @@ TEST(Early, MakesWhatTheChildWouldMake) {
   for (std::size_t i = 5; i < by_child.size(); ++i) EXPECT_EQ(beforehand[i], by_child[i]);
 }
 
-TEST(Early, ServesOneSandbox) {
+TEST(EarlySetup, ServesOneSandbox) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
   begin_early(plan);
@@ -457,7 +457,7 @@ TEST(Early, ServesOneSandbox) {
     EXPECT_NE(other[line++], std::filesystem::read_symlink("/proc/" + std::to_string(living->init_pid()) + "/ns/" + kind));
 }
 
-TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
+TEST(EarlySetup, ANameThatCannotBeHiddenFailsTheStart) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   for (const bool beforehand : {false, true}) {
     Plan plan = as_root();
@@ -471,10 +471,10 @@ TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
   }
 }
 
-TEST(Early, IsGivenUpWithoutAPlan) {
+TEST(EarlySetup, IsGivenUpWithoutAPlan) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
-  plan.early = Early::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
+  plan.early = EarlySetup::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
   ASSERT_NE(plan.early, nullptr);
   plan.early.reset();  // returns, and leaves nothing
   plan = as_root();

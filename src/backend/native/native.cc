@@ -352,11 +352,11 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
   if (plan.identity == launch::Identity::kRootMapped) {
-    plan.early = launch::Early::begin({.network = plan.loopback_up,
-                                       .inside_uid = plan.inside_uid,
-                                       .outside_uid = plan.outside_uid,
-                                       .inside_gid = plan.inside_gid,
-                                       .outside_gid = plan.outside_gid});
+    plan.early = launch::EarlySetup::begin({.network = plan.loopback_up,
+                                            .inside_uid = plan.inside_uid,
+                                            .outside_uid = plan.outside_uid,
+                                            .inside_gid = plan.inside_gid,
+                                            .outside_gid = plan.outside_gid});
   }
 
   BELLJAR_CHECK(make_volume_targets(policy, place, place.workspace));

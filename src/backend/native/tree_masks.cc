@@ -181,7 +181,7 @@ void make_masks(TreeDraft& draft) {
 void show_seen(TreeDraft& draft) {
   if (draft.view.seen.empty()) return;
   draft.place(std::string(policy::kUsedPlace), draft.capture_own(draft.stage(kSeenDir), kQuiet | MOUNT_ATTR_NOEXEC));
-  draft.add({.kind = MountOpKind::kGive, .target = draft.stage(kSeenDir)});
+  draft.add({.kind = MountOpKind::kExport, .target = draft.stage(kSeenDir)});
 }
 
 }  // namespace belljar::backend
