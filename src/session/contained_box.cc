@@ -41,7 +41,7 @@ Error not_made(const launch::InnerSocket& socket, int errnum) {
       .next(socket.port < 1024 ? "choose a port above 1023: this engine leaves lower ones to root" : "look at the engine's log");
 }
 
-Result<void> check_made(const Spec& spec, PassedOut& passed, EnforcementReport& report) {
+Result<void> check_made(const Spec& spec, HandedSockets& passed, EnforcementReport& report) {
   int uncaught = 0;
   for (std::size_t i = 0; i < spec.sockets.size(); ++i) {
     if (passed.errnos[i] == 0) continue;
@@ -77,7 +77,7 @@ Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report
   lower_root(container_->unasked(), report);
   lower_tmp(container_->larger(), report);
   lower_status(container_->status(), spec_, report);
-  PassedOut passed = container_->take_passed();
+  HandedSockets passed = container_->take_passed();
   if (spec_.sockets.empty()) return {};
   BELLJAR_CHECK(check_made(spec_, passed, report));
   return outlet_->open({.planned = spec_.sockets,

@@ -62,14 +62,15 @@ void make_seen(TreeDraft& draft, const std::string& path, const std::string& nam
 
 // How a name is held. In a cache, where what can be written could be given another mode: a link to the hiding place, there or not.
 // One of the default list that is absent stays so: programs ask for many of those, and complain.
-enum class Held { kFile, kDirectory, kSeen, kAbsent, kLink };
+enum class MaskEntryKind { kFile, kDirectory, kSeen, kAbsent, kLink };
 
-Held how_held(const TreeDraft& draft, const std::string& path) {
-  if (in_cache(draft, path)) return Held::kLink;
+MaskEntryKind mask_entry_kind_of(const TreeDraft& draft, const std::string& path) {
+  if (in_cache(draft, path)) return MaskEntryKind::kLink;
   const std::vector<std::string>& closed = draft.view.closed;
-  if (draft.host.facts(path).kind == PathKind::kAbsent && std::ranges::find(closed, path) == closed.end()) return Held::kAbsent;
-  if (policy::is_plain_file_secret(path)) return Held::kFile;
-  return draft.view.minimal_dev ? Held::kSeen : Held::kDirectory;  // the links lie in a /dev of ours
+  if (draft.host.facts(path).kind == PathKind::kAbsent && std::ranges::find(closed, path) == closed.end())
+    return MaskEntryKind::kAbsent;
+  if (policy::is_plain_file_secret(path)) return MaskEntryKind::kFile;
+  return draft.view.minimal_dev ? MaskEntryKind::kSeen : MaskEntryKind::kDirectory;  // the links lie in a /dev of ours
 }
 
 // Most names are absent: hard links to one whiteout, 2.6 us each where a directory takes 3.3. Where a program complains of what is
@@ -89,11 +90,11 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
   for (const std::string& name : mask.hidden) {
     make_ghost_parents(draft, folder, dir, name);
     const std::string path = folder + "/" + name;
-    const Held held = how_held(draft, path);
-    if (held == Held::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
-    else if (held == Held::kDirectory) draft.mkdir(dir + "/" + name, 0);
-    else if (held == Held::kSeen) make_seen(draft, path, dir + "/" + name, seen);
-    else (held == Held::kAbsent ? absent : links).append(name).push_back('\0');
+    const MaskEntryKind kind = mask_entry_kind_of(draft, path);
+    if (kind == MaskEntryKind::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
+    else if (kind == MaskEntryKind::kDirectory) draft.mkdir(dir + "/" + name, 0);
+    else if (kind == MaskEntryKind::kSeen) make_seen(draft, path, dir + "/" + name, seen);
+    else (kind == MaskEntryKind::kAbsent ? absent : links).append(name).push_back('\0');
   }
   const auto link_to = [&](const char* source, std::string& names) {
     if (!names.empty())

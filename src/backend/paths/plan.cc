@@ -19,7 +19,7 @@
 namespace belljar::backend {
 namespace {
 
-using Step = Result<PathPlan> (*)(PathPlan plan, const Given& given);
+using Step = Result<PathPlan> (*)(PathPlan plan, const PlanInput& input);
 
 // Order matters: each asks what is shown, writable or private so far. steps.h says what each does, and where.
 constexpr Step kSteps[] = {
@@ -85,9 +85,9 @@ Workplace canonical_place(const Host& host, Workplace place) {
 }
 
 Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place, Mounts mounts) {
-  const Given given(host, policy, place, mounts);
+  const PlanInput input(host, policy, place, mounts);
   PathPlan plan;
-  for (const Step step : kSteps) plan = BELLJAR_TRY(step(std::move(plan), given));
+  for (const Step step : kSteps) plan = BELLJAR_TRY(step(std::move(plan), input));
   return plan;
 }
 
