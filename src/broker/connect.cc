@@ -1,4 +1,22 @@
 // connect(2), every family: performed here on a duplicate of the caller's socket. See broker.h.
+//
+// A path is resolved in the caller's view with the caller's permissions, and gives an inode (O_PATH). From
+// then on only inodes count:
+//   - listed by the policy: connected on the host, with our own permissions, since the user who listed it has
+//     them;
+//   - an own socket, one that was noted at its listen (own_sockets.h): connected to the *noted* descriptor,
+//     so that no mistake in resolving can lead to a socket of the host;
+//   - anything else that is alive: refused, with a violation. The address of each connect is our own
+//     /proc/self/fd/N of that inode.
+//
+// The hard case is a server between bind and listen. The kernel answers its client ECONNREFUSED, and clients
+// try again; from outside it looks like a socket of the host's that is not noted. A refusal would be final,
+// so find_own() waits for the listen: up to a second where the socket was made during the run, 40 ms where it
+// is older. Each round peeks first and looks into the notes second: what was alive when it was peeked at and
+// is not noted after that is not ours. The other order would refuse a server that listens in between.
+//
+// Who connected is noted before the server can see the connection (PeerRecord), since it may ask at once
+// (SO_PEERCRED).
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,3 +1,23 @@
+// How content gets to a control name of git, and how a whole directory is judged before it becomes one of
+// git's.
+//
+// One file (judge_and_install): read what stands there, judge the new content against it, write it to a
+// private file beside the name, which no call of the sandbox may touch (is_reserved), give that the mode,
+// group, times and extended attributes of the file it replaces, and rename it over the name. The rename is
+// what makes it safe: nobody has a descriptor, a mapping or a hard link of the new inode. Writing in place,
+// or renaming the caller's own file, would leave it one.
+//
+// A directory becomes a git directory with its last marker (HEAD, objects, refs, commondir: git_names.h).
+// Until then its `config` or `hooks/x` is nobody's and was written unjudged. So admit_git_dir() walks all of
+// it first: a hook refuses the act, everything else that git reads is judged and replaced by a fresh file.
+// The lock on the directories is owned meanwhile, so that nothing is added behind the walk.
+//
+// A directory that gets a new path (admit_tree) is the same question for names that existed under another
+// path: each is put to the rules as leaving the old path and as arriving at the new one. AfterMove answers
+// what stands beside a name as it will be after the rename: near things move along, things above are those of
+// the new parent.
+//
+// Walks are bounded (kMostEntries, kDeepest) and descend by descriptor without following links.
 #include "broker/control_files.h"
 
 #include <dirent.h>

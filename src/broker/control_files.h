@@ -22,8 +22,8 @@ bool is_reserved(std::string_view name);
 // Content of a regular file up to max_control_file(kind). EACCES for what is longer or no regular file.
 OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName kind);
 
-// Judges `content` for `place` and puts a fresh file there with mode, group, times and extended attributes of `like`. 0 or -errno,
-// a violation recorded where the judge objects. With the caller's permissions.
+// Judges `content` for `dir_entry` and puts a fresh file there with mode, group, times and extended attributes of `like`. 0 or
+// -errno, a violation recorded where the judge objects. With the caller's permissions.
 struct FreshFile {
   Act act = Act::kWrite;
   std::string_view content;
@@ -39,10 +39,10 @@ std::optional<std::string> objection_to(const FileRules& rules, const std::strin
 std::optional<std::string> objection_in(const Context& context, const std::string& path, GitName git, std::string_view content,
                                         const std::optional<std::string>& old);
 int install_fresh(const DirEntry& dir_entry, const FreshFile& fresh);
-// A new private file beside `place`, open for reading and writing. `name` is its reserved name.
+// A new private file in `dir`, open for reading and writing. `name` is its reserved name.
 OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name);
 
-// The act on `place` completes a git directory: all its control files are judged and replaced by fresh ones. `ruling` was asked
+// The act on `dir_entry` completes a git directory: all its control files are judged and replaced by fresh ones. `ruling` was asked
 // with the directories owned. 0: go on with the act.
 int admit_git_dir(FileCall& file, Act act, DirEntry& dir_entry, const Ruling& ruling);
 
@@ -51,7 +51,7 @@ int admit_git_dir(FileCall& file, Act act, DirEntry& dir_entry, const Ruling& ru
 std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, const std::string& top,
                                              const std::function<bool(const std::string& relative)>& skip);
 
-// The file at `place` is about to go away, or the directory with what git's settings are in it: what stands there is kept in mind.
+// The file at `dir_entry`, or the directory with its git settings, is about to go away: its content is remembered.
 void remember_file(FileCall& file, DirEntry& dir_entry);
 void remember_directory(FileCall& file, DirEntry& dir_entry);
 

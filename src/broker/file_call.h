@@ -27,7 +27,7 @@ inline constexpr auto kFromCwd = static_cast<std::uint64_t>(AT_FDCWD);
 // Of a system call that returns 0 or -1: 0 or -errno.
 inline int result_of(int status) { return status == 0 ? 0 : -errno; }
 
-// What stands near a place, looked up from its directory.
+// Answers what is near a name by looking it up from the directory that holds it.
 class DirSurroundings final : public Surroundings {
  public:
   explicit DirSurroundings(int dir) noexcept : dir_(dir) {}
@@ -71,14 +71,14 @@ class FileCall {
   int own_directories();
   void release_directories();
   // Alone before a marker of a git directory gets its name: two of them, made at once under shared locks, would each be judged as
-  // the first. What was found of `place`, and of `other`, has to be found again then. As own_directories().
+  // the first. What was found of `entry`, and of `other`, has to be found again then. As own_directories().
   int own_for_marker(DirEntry& entry, DirEntry* other = nullptr);
 
   Ruling rule(Act act, DirEntry& entry, bool is_dir) const;
   // The same of a name that is about to go away (FileRules::removal_rule); git itself may.
   Ruling removal_rule(DirEntry& entry);
   Ruling rule_link(DirEntry& entry, std::string_view text) const;  // a symbolic link
-  // Rules by name may have a say on what lies there, whatever they say of it now.
+  // Whether rules by name may ever apply to what lies there, whatever they say of it now.
   bool judges(DirEntry& entry) const;
   // The answer to any act on what has no known path (path_of() is empty).
   static Ruling unnamed();
@@ -87,8 +87,8 @@ class FileCall {
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
   // What the kernel said about an act: when a rule of the policy explains it, a violation, unless this call was told of already.
-  // Returns what the caller is to get: EACCES for a hidden name, whatever its mask says. On `place`; on what `object` is open on;
-  // on a path that led to no place, as Places::parent() (kStay) or Places::object() said.
+  // Returns what the caller is to get: EACCES for a hidden name, whatever its mask says. On `entry`; on what `object` is open on;
+  // on a path that PathResolver::parent() (kStay) or object() could not resolve.
   int explain(Act act, DirEntry& entry, int status);
   int explain_object(Act act, int object, int status);
   int explain_way(Act act, int start, std::string_view path, PathResolver::Last last, int status);
@@ -106,7 +106,7 @@ class FileCall {
   Caller caller;
 
  private:
-  // What `ask` says of the place by the rules, unless it has no path or is none of the command's business.
+  // What the rules say (`ask`) of the entry, unless it has no path or is none of the command's business.
   template <class Ask>
   Ruling ask(DirEntry& entry, Ask ask) const;
 

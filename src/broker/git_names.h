@@ -47,7 +47,7 @@ struct GitRole {
   int up = 0;  // the git directory is that many components above the name; 0 for `.git` itself
 };
 
-// What a path may be. At most kMax meanings: `hooks/config` is a hook of the directory above and the config of `hooks`.
+// What a path may mean to git. At most kMax meanings: `hooks/config` is a hook of the directory above and the config of `hooks`.
 struct GitRoles {
   static constexpr int kMax = 6;
   GitRole certain;                         // the path alone says so, by a component `.git`; kNone: it does not

@@ -43,24 +43,24 @@ bool from_outside(const Context& context, int socket) noexcept {
 }
 
 constexpr int kMostInspections = 100;
-constexpr std::chrono::milliseconds kBetweenLooks{10};
+constexpr std::chrono::milliseconds kBetweenInspections{10};
 
 // We lack a descriptor or memory, which another call may give back in a moment. What listened unseen would be refused to its own
 // clients.
 bool is_short(int status) noexcept { return status == -EMFILE || status == -ENFILE || status == -ENOMEM; }
 
-// `look` gives 0 or -errno.
+// `inspect` gives 0 or -errno.
 template <class Inspect>
 int inspect_in_time(Inspect inspect) {
   int status = inspect();
   for (int inspections = 1; is_short(status) && inspections < kMostInspections; ++inspections) {
-    std::this_thread::sleep_for(kBetweenLooks);
+    std::this_thread::sleep_for(kBetweenInspections);
     status = inspect();
   }
   return status;
 }
 
-// -ENOBUFS: too many. Else 0, -errno of the look.
+// -ENOBUFS: too many. Else 0, -errno of the inspection.
 int note_by_file(Context& context, int socket) {
   UniqueFd file(::ioctl(socket, SIOCUNIXFILE, 0));
   if (!file.valid()) return errno == EPERM ? -EPERM : is_short(-errno) ? -errno : 0;  // ENOENT: an abstract name, or none

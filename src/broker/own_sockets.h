@@ -42,7 +42,7 @@ class OwnSockets {
   bool note(UniqueFd file);
   // The same for a socket of our own network namespace whose inode we may not have. -errno where the kernel does not tell.
   int note(const kernel::UnixSocketId& socket);
-  // The held descriptor of the same inode, or none.
+  // The descriptor that is kept of the same inode, or none.
   SocketRef find(int file);
   // It was made since the run began: by somebody inside, or by the host meanwhile.
   bool is_new(int file) const noexcept;

@@ -1,3 +1,25 @@
+// How a path of the caller becomes a directory descriptor and a name.
+//
+// The fast way (resolve_fast) asks the kernel once, with openat2(2): first with RESOLVE_NO_SYMLINKS, since
+// most paths have no links and then their text is known to be true; only on ELOOP with links allowed, but no
+// links of /proc. The scope keeps ".." and absolute links inside the caller's root: RESOLVE_IN_ROOT from the
+// root, RESOLVE_BENEATH from a working directory or descriptor. BENEATH refuses what leads above the start
+// (EXDEV); the slow way then decides, so a legal ".." costs time and not correctness.
+//
+// The kernel cannot be asked about links of /proc. /proc/self, resolved by us, is our process and not the
+// caller's, and /proc/PID/fd/N is granted by ptrace access, of which the broker has more than the caller. So
+// both ways refuse them: RESOLVE_NO_MAGICLINKS for fd, cwd, root and exe, which the kernel answers with
+// ELOOP. "self" and "thread-self" are ordinary symbolic links to that flag; after a walk with links ENOENT,
+// EXDEV and EAGAIN may therefore mean "self was passed", and a result that lies on a /proc is not believed.
+//
+// The slow way (resolve_slow) walks component by component. Each step is one lookup in a directory that is
+// held open, with the caller's permissions; links are put into the text and counted as the kernel does
+// (MAXSYMLINKS); links of /proc are translated for the caller's own process alone (proc_link,
+// open_magic_link). It is also how a refusal is explained: it notes which directory could not be searched
+// (Barred).
+//
+// In both ways a hidden name answers EACCES, as the mask's directory of mode 000 would: a link to it is
+// recognised by its text, or by the place that it led to.
 #include "broker/path_resolver.h"
 
 #include <fcntl.h>

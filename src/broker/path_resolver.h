@@ -37,11 +37,12 @@ bool is_mask_at(int dir, const std::string& name);
 // "/proc/self/fd/N" of ours: the way to act on the file behind an O_PATH descriptor.
 std::string own_link(int fd);
 
-// Where a relative path starts: a working directory or a descriptor of the caller's. Invalid for an absolute path.
+// The directory where a relative path starts: a working directory or a descriptor of the caller's. Invalid for an absolute path.
 struct StartDir {
   UniqueFd fd;
 };
 
+// A name in a directory that is held open. The name need not exist. File calls are judged and performed on one of these.
 struct DirEntry {
   UniqueFd held;  // keeps `dir` where it is neither the root nor a start
   int dir = -1;
@@ -66,8 +67,8 @@ class PathResolver {
   PathResolver(int root, Caller& caller, AsCaller& permissions, std::optional<Shared> shared)
       : root_(root), caller_(caller), permissions_(permissions), shared_(shared) {}
 
-  // What the text of a path says, where it says all there is: no dots, no empty components, a start whose path is known, not on a
-  // /proc. Whether there are links on the way only the kernel tells (RESOLVE_NO_SYMLINKS).
+  // A path whose text says where it leads if there are no links on the way: no dots, no empty components, a start whose path is
+  // known, not on a /proc. Only the kernel tells whether there are links (RESOLVE_NO_SYMLINKS).
   struct LiteralPath {
     int base;               // the root or `start`
     std::uint64_t scope;    // RESOLVE_IN_ROOT or RESOLVE_BENEATH
@@ -83,7 +84,7 @@ class PathResolver {
   enum class Last { kFollow, kStay };
   OrErrno<UniqueFd> object(int start, std::string_view path, Last last);
 
-  // Where the symbolic link at `place` leads. For a link of /proc to an open file there is no place, but the file.
+  // Where the symbolic link at `entry` leads: another entry, or, for a link of /proc to an open file, that file.
   struct Target {
     DirEntry entry;
     UniqueFd file;
@@ -109,7 +110,7 @@ class PathResolver {
   // through_link() would leave the scope.
   void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
   bool scoped() const;
-  // The path, from the same start, that the link at `place` leads `path` to, whose last component it is.
+  // The path, from the same start, that the link at `entry` leads `path` to, whose last component it is.
   OrErrno<std::string> scoped_target(const DirEntry& entry, std::string_view path);
 
  private:

@@ -1,4 +1,23 @@
 // rename, renameat, renameat2.
+//
+// Two locks on Context::directories are possible, and the choice is made before anything is judged. Most
+// renames hold it shared. It is owned alone where (1) a directory gets a new path, since what others judged
+// under its old path would be carried along, (2) the new name is a marker of a git directory, since two
+// markers made at once under shared locks would each be judged as the first, or (3) some rule has a say on
+// the new name. Taking the lock alone means giving the shared one up, so everything that was found is found
+// again afterwards.
+//
+// Then each direction is admitted (admit): may the old name go away; what stood there is remembered, for it
+// may be put back (former_contents.h); may the new name come; and what stands below a directory is judged
+// under its new names (admit_tree). RENAME_EXCHANGE is two directions. A file that gets a control name of git
+// is not renamed at all: its content is judged and a fresh copy installed (install_copy), because a
+// descriptor or a hard link of the judged file could write to it afterwards; only then is the old name
+// removed.
+//
+// What the kernel would refuse (ENOENT, EEXIST, EBUSY of a mount point) is answered by looking, in the
+// kernel's order, and not by trying the call: a moment later the same call may succeed, without having been
+// judged. Mount points are looked for here because the kernel answers EBUSY only for mounts of the calling
+// thread's mount namespace, and the broker is in another (fs/namei.c, is_local_mountpoint).
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/stat.h>

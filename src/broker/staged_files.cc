@@ -1,3 +1,25 @@
+// The life of a staged file: open, closed by its writer, published or refused.
+//
+// open(): the old content is copied into a private file that loses its name at once, and the caller gets a
+// descriptor of that. Where the name did not exist, an empty file is put there if that is inert, for the
+// caller expects the name to exist after open(2). The inotify watch is added last, and the broker's own
+// writing descriptor is closed before that, so that the first IN_CLOSE_WRITE is the caller's.
+//
+// publish(): content is read once, from a descriptor that only reads, and only this copy is judged and
+// installed; what the writer does meanwhile changes neither. The order is: (1) leave when the content was
+// judged last time, since one file is published by its notified close and again by inotify; (2) ask the rules
+// anew under the path that the directory has *now*, for it may have moved; (3) judge against what stands at
+// the name now; (4) install_fresh(); (5) only where that was refused and the file stands where it was opened,
+// put back what an earlier, empty publication had replaced.
+//
+// Races. `publishing_` makes a second call wait until what the first one drained is visible: drain_closed()
+// takes a file off the list before it is published, and without the mutex a caller that comes second would
+// find an empty list and read the old content. `mutex_` guards the list alone and is never held while content
+// is judged. Each file's own mutex keeps a close that is notified and an inotify event of the same file
+// apart.
+//
+// A close by exit, dup2(2) or close_range(2) is not notified: notifying them would send a signal into calls
+// that every program makes. inotify tells of those, after the descriptor and all mappings are gone.
 #include "broker/staged_files.h"
 
 #include <fcntl.h>

@@ -33,17 +33,17 @@ class StagedFiles {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // Becomes readable (by its edge) when a staged file was closed. Once, before the first open.
-  void tell(int epoll) noexcept { epoll_ = epoll; }
+  // Sets the epoll that reports (edge-triggered) when a staged file was closed. Once, before the first open.
+  void set_epoll(int epoll) noexcept { epoll_ = epoll; }
 
-  // Stages the file at `place` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
+  // Stages the file at `entry` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
   OrErrno<UniqueFd> open(FileCall& file, DirEntry& entry, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
-  // The caller is about to close `fd`, a duplicate of one of its descriptors: what it holds now is judged and shown.
+  // The caller is about to close `fd`, a duplicate of one of its descriptors: judges and publishes its present content.
   void publish_of(Context& context, int fd);
-  // All that were closed for good since the last time. Cheap when there are none. Both with the permissions of the sandbox's user
-  // and the directories shared.
+  // Publishes all files that were closed for good since the last time. Cheap when there are none. Both with the permissions of the
+  // sandbox's user and the directories shared.
   void publish_closed(Context& context);
-  // All that were closed are refused, and told as that; what stood there stays. Needs neither.
+  // Refuses all files that were closed, with a violation each; what stood at their names stays. Needs neither.
   void drop_closed(Context& context, std::string_view why);
   bool any() const noexcept { return count_ > 0; }
   // The inode of a staged file may not be opened anew: that description's close would go unnoticed.

@@ -23,7 +23,7 @@ namespace belljar::kernel {
 enum class CgroupSetting : std::uint8_t { kMemory, kMemoryLow, kPids, kCpu, kCpuWeight, kKill };
 inline constexpr std::size_t kCgroupSettings = 6;
 
-// What the group shall hold. Unset: not asked.
+// The limits that are asked of a group. Unset: not asked.
 struct CgroupRequest {
   std::optional<Bytes> memory;      // memory.max and no swap; v1 memory.limit_in_bytes
   std::optional<Bytes> memory_low;  // memory.low; v1 memory.soft_limit_in_bytes
@@ -99,6 +99,7 @@ class Cgroup {
   bool kill_all(std::chrono::milliseconds deadline) noexcept;
 
  private:
+  // One group in one hierarchy.
   struct Directory {
     int version = 0;
     ControllerSet controllers;  // that act in this directory

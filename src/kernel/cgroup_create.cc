@@ -1,4 +1,28 @@
-// Making a sandbox's groups: where to put them, and which settings the kernel takes. Reading, killing and removing: cgroup.cc.
+// Making a sandbox's groups (reading, killing and removing them: cgroup.cc).
+//
+// A machine may have v2 alone, v1 alone, or both at once with the controllers distributed (the "hybrid"
+// layout). So each controller is sought where it is mounted: what a v1 hierarchy carries is made there, one
+// directory for each hierarchy, and all the rest shares one v2 directory, which is also the best place to
+// kill from (cgroup.kill, Linux 5.14). Without one, killing needs the v1 freezer.
+//
+// v1 lets us create a group below our own and write to it if we own it. v2 has two more rules, from
+// cgroup-v2.rst:
+//   - A controller acts in a group only if the parent hands it down (cgroup.subtree_control), and a group
+//     that does so may hold no processes itself ("no internal processes"). When we are alone in our group we
+//     step into a leaf of our own first (step_into_leaf), and back out when the last group beside it is gone
+//     (leave_leaf).
+//   - Threaded controllers (cpu, pids) can be handed down from a group with processes, but then the child is
+//     of type "threaded" and joining it fails with EOPNOTSUPP. The write succeeds; only cgroup.type tells
+//     (serves_threads_only).
+//
+// If our own group cannot serve, groups above it are tried, nearest first, as far as we may write there.
+// Leaving a group upwards would leave its limits, too: so never out of one that limits memory or cpu
+// (has_limits), and a pids.max on the way, which systemd sets on every scope, is carried over to the new
+// group.
+//
+// Nothing is derived from versions: directories are made, settings written, and what the kernel refused is
+// noted in the outcome with its reason. Directories whose settings were all refused are removed again, for
+// each costs the start a join.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>

@@ -1,3 +1,24 @@
+// A readers-writer lock over shared memory and byte-range locks: see tree_lock.h for what it promises.
+//
+// Each TreeFile is a page that all members map, and a few bytes that are locked with fcntl(2). The fast path
+// of a reader touches only the page: count yourself, then look whether a writer is present. A writer does the
+// opposite: announce itself, then look at the counters. Whichever comes second sees the other; both are
+// sequentially consistent, which is what makes the pair safe (Dekker's scheme). A reader that finds a writer
+// takes its count back and waits on the writer's byte.
+//
+// The bytes answer the one question that memory cannot: is that member alive? A counter that is not zero
+// counts only while its member's byte is locked, and the writer's flag only while byte 0 is. The kernel drops
+// open file description locks (F_OFD_SETLK) with the last descriptor, however the process ended. So a killed
+// reader holds nobody up, and the next reader that gets byte 0 clears a flag that a killed writer left.
+// Ordinary POSIX locks would not do: they belong to the process and vanish when any of its descriptors of the
+// file is closed (fcntl(2)).
+//
+// A writer polls the counters (50 us) instead of sleeping on them, so that a reader's leave stays one atomic
+// subtraction.
+//
+// Files are locked in the order of their names by everybody, so two writers cannot wait for each other.
+// Opening and closing serialise on flock(2) of the folder: only there do files come and go, and a member byte
+// is chosen and a stale file removed without anybody joining it in between.
 #include "kernel/tree_lock.h"
 
 #include <dirent.h>
@@ -36,8 +57,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kMaxMembers = kPage / sizeof(std::uint32_t) - 1;
-// A file: the page that is shared, then the directory's path. The bytes that are locked: 0 by who has closed the door, 1 + N by
-// party N as long as it lives.
+// A file holds the shared page, then the directory's path. Bytes that are locked: 0 by the writer, 1 + N by member N as long as it
+// lives.
 constexpr off_t kWriterByte = 0;
 constexpr off_t kPathAt = kPage;
 constexpr off_t kFileSize = kPathAt + PATH_MAX;
@@ -153,7 +174,7 @@ struct TreeLock::TreeFile {
   UniqueFd file;
   SharedPage* page = nullptr;
   std::size_t member = 0;
-  std::mutex queue;  // of readers before a closed door: they wait with one descriptor
+  std::mutex queue;  // of readers that wait for a writer: they share one descriptor
 
   TreeFile() = default;
   TreeFile(const TreeFile&) = delete;
@@ -290,7 +311,7 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
     return {};
   };
   for (const Tree& tree : trees) {
-    // Two names of one (a hard link, a bind mount): a second door would wait for our own first one, for ever.
+    // Two names of one (a hard link, a bind mount): a second file would wait for our own first one, for ever.
     if (std::ranges::any_of(files, [&](const auto& tree_file) { return tree_file->name == tree.name; })) continue;
     UniqueFd file(::openat(dir.get(), tree.name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid()) return failed(errno, "openat", tree.path);

@@ -1,3 +1,16 @@
+// What root makes on a thread of the parent while the plan is still being made.
+//
+// The thread and the planner hand over by two atomics. `inputs` grows as the planner knows more: first the
+// hidden names, which take longest to make, then the rest of the stage, or that nothing more comes. `ready`
+// says that all but the names is there, which is what a start waits for (take()); the names are awaited by
+// the child, over a pipe, when it mounts the masks. So between two names the thread looks whether the rest
+// has become known, and does that first.
+//
+// Namespaces are made by unshare(2) on this thread alone and kept by descriptors of /proc/thread-self/ns; the
+// thread then ends. CLONE_FS is unshared first, for the umask is the process's. The thread allocates nothing
+// (a thread that does gets a malloc arena of its own) and handles no signal of the host program.
+//
+// Whatever fails is left out: an invalid descriptor means that the child makes it itself.
 #include "launch/early_setup.h"
 
 #include <fcntl.h>

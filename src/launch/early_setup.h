@@ -1,7 +1,7 @@
-// What root makes for a sandbox while its plan is still being made, on another processor: the network, IPC and UTS namespaces (0.6
-// ms in the kernel), the user namespace its command will be in, and the stage (stage.h). All of it as real root in the namespaces
-// of the caller, as the child would make it. An ordinary user cannot: what is theirs belongs to a user namespace that is made with
-// the child.
+// Root makes these on another processor while the plan is still being made: the network, IPC and UTS namespaces (0.6 ms in the
+// kernel), the user namespace of the command, and the stage (stage.h). They are made as real root in the caller's namespaces, as
+// the child would make them. An ordinary user cannot do this: their namespaces belong to a user namespace that is made with the
+// child.
 #pragma once
 
 #include <sys/types.h>
@@ -35,6 +35,7 @@ class EarlySetup {
   void make_names(std::string stage_options, std::span<const MountOp> names);
   void make_rest(std::span<const MountOp> rest);
 
+  // What was made; an invalid descriptor: the child makes it itself.
   struct Resources {
     UniqueFd network, ipc, uts, users;
     UniqueFd stage;  // a detached mount with `rest` done

@@ -1,3 +1,20 @@
+// The parent's half of a start: clone3, id maps, messages of the child and of pid 1, errors as sentences.
+//
+// Everything that needs memory is made before clone3 (Starter::prepare): argv, environment, the candidates of
+// PATH, the slots for mounts. The child works on a copy of our memory and may not allocate, since another
+// thread may have held malloc's lock at the moment of the clone.
+//
+// clone3 is called with all signals blocked, so that no handler of the host program runs in the child;
+// without SIGCHLD as exit signal, which a library's host program did not ask for (we wait on the pidfd); and
+// into the v2 cgroup, which costs nothing there, while moving a process by file may wait for an RCU grace
+// period (kernel/cgroup.h). An outer sandbox's filter answers clone3 with ENOSYS, since its flags lie behind
+// a pointer; clone(2) serves then, unless there is a v2 cgroup to enter.
+//
+// Namespaces that can be made later are left out of the flags: the cgroup namespace must come after joining
+// the group, and the network namespace is made beside the tree, or beforehand (early_setup.h).
+//
+// Afterwards both sides talk over one SOCK_SEQPACKET: a step that failed is {index, errno} and becomes a
+// sentence here, with the step's own words (`doing`) and the path of the mount operation that failed.
 #include "launch/launcher.h"
 
 #include <fcntl.h>

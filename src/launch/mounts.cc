@@ -1,6 +1,15 @@
-// Executes the mount operations of a plan with the new mount API: every file system is first a detached mount in a slot, then moved
-// to its place. Places are resolved with RESOLVE_NO_SYMLINKS, and the descriptor that was checked is the one that is used
-// (CVE-2026-87766, CVE-2025-31133: mount points reached through a link).
+// Executes the mount operations of a plan with the new mount API (fsopen(2), open_tree(2), move_mount(2)):
+// every file system is first a detached mount in a slot, then moved to its place. A detached mount has no
+// name, so nothing can interfere with it until it is complete, attributes and idmap included; with mount(2)
+// there is a moment in which it is visible and writable.
+//
+// Places are resolved with RESOLVE_NO_SYMLINKS, and the descriptor that was checked is the one that is used
+// (CVE-2026-87766, CVE-2025-31133: mount points reached through a link). Only below what this plan made
+// itself, where nobody can have put a link, is that spared (kOwnPlace).
+//
+// An operation that fails ends the start, with three exceptions that the plan marks: kIfExists (a path
+// vanished since the plan was made), kOptional (recorded, and the clause of the report is lowered), kIfEmpty
+// (a second choice after a kOptional one).
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>

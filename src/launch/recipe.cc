@@ -1,3 +1,13 @@
+// The front's half of a recipe: clone, what the caller asked to be told, and waiting.
+//
+// The order follows bubblewrap's contract with its callers. Namespaces that exist are entered before the
+// clone, since a pid namespace is for children alone (setns(2)). The child's pid and namespaces are written
+// to info_fd and json_status_fd before it goes on; who reads them may write the id maps itself and lets us go
+// on by userns_block_fd. Only then the child is told to start (`go`), and from there on this process only
+// waits: it closes its descriptors and gives up its capabilities.
+//
+// With die_with_parent the parent-death signal is set in both processes. A change of credentials clears it
+// (prctl(2)), so it is set again after each.
 #include "launch/recipe.h"
 
 #include <fcntl.h>

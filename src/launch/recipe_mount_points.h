@@ -1,4 +1,4 @@
-// Places of a recipe's tree, by descriptor: opened as the sandbox would, made where they are missing, shared where another
+// Mount points of a recipe's tree, by descriptor: opened as the sandbox would, made where they are missing, shared where another
 // sandbox's stub is there (recipe_stubs.h), and mounted on. Between clone3 and execve; -errno where a call returns an int.
 #pragma once
 

@@ -429,7 +429,7 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(EarlySetup, MakesWhatTheChildWouldMake) {
+TEST(Early, MakesWhatTheChildWouldMake) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   const Plan alone = as_root();
   Plan early = as_root();
@@ -443,7 +443,7 @@ TEST(EarlySetup, MakesWhatTheChildWouldMake) {
   for (std::size_t i = 5; i < by_child.size(); ++i) EXPECT_EQ(beforehand[i], by_child[i]);
 }
 
-TEST(EarlySetup, ServesOneSandbox) {
+TEST(Early, ServesOneSandbox) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
   begin_early(plan);
@@ -457,7 +457,7 @@ TEST(EarlySetup, ServesOneSandbox) {
     EXPECT_NE(other[line++], std::filesystem::read_symlink("/proc/" + std::to_string(living->init_pid()) + "/ns/" + kind));
 }
 
-TEST(EarlySetup, ANameThatCannotBeHiddenFailsTheStart) {
+TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   for (const bool beforehand : {false, true}) {
     Plan plan = as_root();
@@ -471,7 +471,7 @@ TEST(EarlySetup, ANameThatCannotBeHiddenFailsTheStart) {
   }
 }
 
-TEST(EarlySetup, IsGivenUpWithoutAPlan) {
+TEST(Early, IsGivenUpWithoutAPlan) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
   plan.early = EarlySetup::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});

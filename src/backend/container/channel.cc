@@ -1,3 +1,16 @@
+// One connection to a container's pid 1, shared by all its commands.
+//
+// A thread of its own reads: the engine multiplexes stdout and stderr of pid 1 into frames, stdout carries
+// our records, and each record goes to the inbox of its command. It never waits for a reader. That is safe
+// since every command may have only a window of output under way, so an inbox is bounded by what its reader
+// has granted.
+//
+// Writers share write_mutex_ and not the reader's: a record must go out in one piece, and a write that fails
+// half way ends the channel, because nothing can follow half a record.
+//
+// Whatever ends the line ends it once (end), with the first cause. What pid 1 or the runtime printed to
+// stderr (`noise`) is kept, since a runtime that cannot start the program says so there and nowhere else;
+// after an error of the engine the line is read for a moment longer to hear it.
 #include "backend/container/channel.h"
 
 #include <poll.h>

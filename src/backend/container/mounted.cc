@@ -1,3 +1,16 @@
+// Did the engine mount what it was asked to?
+//
+// The engine is given paths, and resolves them as root when it mounts. Whoever writes to a shared directory
+// in between may put a link there. Descriptors cannot be given to an engine, so it is checked afterwards,
+// from pid 1, before any command runs.
+//
+// Two mount tables of one kernel are compared: a bind shows the right thing if, inside, the mount at the
+// target has the device and the path in its file system (`root` of mountinfo) that the source has here.
+// Targets are followed first, since a link of the image (/var/run) may lead a bind elsewhere
+// (MountedTargets).
+//
+// The rest answers what nobody asked for: mounts of the engine's own, tmpfs that are larger than the policy
+// says, and other names of the engine's socket (bind mounts, hard links).
 #include "backend/container/mounted.h"
 
 #include <algorithm>

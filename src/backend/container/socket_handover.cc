@@ -1,3 +1,15 @@
+// How sockets get out of a container, when the only line to it is a byte stream.
+//
+// A directory of ours is bound into the container, with a listening SOCK_SEQPACKET in it; pid 1 connects
+// once, sends all sockets in one message (SCM_RIGHTS), and the socket and directory are gone before any
+// command runs.
+//
+// Who may come? The socket must be open to everybody, for the uid inside is unknown, so it lies in a
+// directory that only we can enter; inside, nothing but pid 1 runs yet. A peer that we can see is checked by
+// its pid all the same (SO_PEERCRED).
+//
+// What comes is not trusted either: number, truncation (MSG_CTRUNC) and the kind of each descriptor are
+// compared with what was asked for (is_like), since a peer that we cannot see may be anybody inside.
 #include "backend/container/socket_handover.h"
 
 #include <fcntl.h>

@@ -52,7 +52,7 @@ struct Spec {
   std::vector<sock_filter> filter;           // of every command, set by its pid 1; empty: none
   bool filter_may_be_missing = false;        // where pid 1 cannot, the engine's profile alone is accepted
   std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (socket_handover.h)
-  std::string state;                         // as of Installed
+  std::string state;                         // as of InstalledFiles
   std::vector<std::string> own_volumes;      // of the image, which the engine makes anew: nothing of this machine is there
 };
 

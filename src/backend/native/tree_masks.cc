@@ -1,3 +1,25 @@
+// Masks: overlays that hide names in a folder (tree.h says why not mounts over files).
+//
+// The upper layer of a mask is a directory on the stage with one entry for each name, made while the rest of
+// the tree is being built, since the names take longest (build_names, MountOpKind::kAwait). How an entry
+// looks decides what a program is told (MaskEntryKind):
+//   - an absent name of the default list: a whiteout, so that it stays absent. Programs ask for many of
+//     those, and complain of what they may not read;
+//   - a plain file of mode 000, where programs stat before they open and take a directory for an error of
+//     their own;
+//   - a directory of mode 000, or a link that leads into one by way of a second link. The access time of that
+//     second link tells at the end of the run that the name was used (show_seen);
+//   - below a writable cache: a link in any case, for the command could change the mode of a file or
+//     directory.
+//
+// A name deep in the folder makes its parents appear in the upper layer ("ghost parents"); they merge with
+// the host's and show their own mode and owner, so those are copied.
+//
+// Caches in a masked folder share its overlay: one writable overlay is mounted on the stage, and shown as a
+// read-only copy at the folder and as writable copies at the caches.
+//
+// Lower layers that lie below /tmp, or that root lends by an idmapped mount, get a copy on the stage first
+// ("floors"): the stage covers /tmp, and an overlay takes an idmapped mount only when it is attached.
 #include <sys/mount.h>
 
 #include <algorithm>

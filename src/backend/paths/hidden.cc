@@ -1,3 +1,22 @@
+// How each hidden name is held, chosen among five means by what lies around it (hide_at):
+//
+//   1. Nothing, when it cannot be seen anyway: below a private directory, outside a restricted root, or
+//      (default list) its mode keeps the command out.
+//   2. A way: something writable lies in it, so a directory of our own is shown there with the path to that
+//      part alone.
+//   3. The home's mask: one overlay over the home has an entry for each name. It is the best means: it holds
+//      names that do not exist yet, and a rename on the host does not take it off.
+//   4. A mask of the nearest existing folder above, where that is not writable here: for entries of the
+//      policy, and for absent names.
+//   5. A cover: an empty file or directory is mounted over the name. A rename on the host takes a cover off,
+//      and where the parent is writable here the name can be made anew; both are a Gap.
+//
+// A mask is refused where a mount between the folder and the name would lie over it (bound_below,
+// mounted_between) or a link is on the way (link_between): the entry in the mask would not be where the path
+// leads.
+//
+// Names are held by what they lead to as well: an alias must not lead around the rule (CVE-2026-25724). A
+// link that leads to nothing yet is held at the place where what it names would be made (where_made).
 #include <sys/stat.h>
 
 #include <algorithm>

@@ -1,3 +1,18 @@
+// The order of the steps from a policy to a PathPlan.
+//
+// Each step asks only what earlier ones have settled, so the order is the algorithm:
+//   - choose_root and plan_private come first: whether a path is the host's at all decides every later
+//     question.
+//   - What can be written comes before what can only be read: plan_readonly takes away below writable roots.
+//   - plan_protected needs all writable roots; plan_pins needs all read-only paths, since it makes their
+//     ancestors mount points and stops at the first ancestor that is read-only already.
+//   - plan_hidden comes after what shows paths of the host, for it chooses by that between a mask, a cover
+//     and a directory with nothing but the way to the writable part; check_volumes then finds rules that a
+//     volume's other name would lead around.
+//   - Caches, the home below a private directory, devices and a transaction's layers lie over the rest.
+//
+// A step never changes its input (PlanInput): what no mount can hold becomes a Gap, and the enforcement
+// report says so.
 #include "backend/paths/plan.h"
 
 #include <algorithm>

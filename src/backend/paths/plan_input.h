@@ -1,4 +1,4 @@
-// What a plan of paths is made from, and the small questions and additions that its steps (steps.h) share.
+// The input of a path plan, and small queries and additions that its steps (steps.h) share.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 
 namespace belljar::backend {
 
-// What it refers to outlives it.
+// The host, the policy and the place of work that a plan is made from. Everything it refers to must outlive it.
 struct PlanInput {
   PlanInput(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts);
 
@@ -32,14 +32,14 @@ struct PlanInput {
   const Volume* remapped_volume_at(std::string_view path) const;
 };
 
-// What an entry says of exactly this place; kWrite where none does.
+// The access that an entry asks for at exactly this path; kWrite where no entry names it.
 Access requested_access_at(const PlanInput& input, std::string_view path);
-// Below a private directory, and nothing shows the host's there.
+// Whether `path` lies below a private directory and no bind shows the host's there.
 bool out_of_sight(const PathPlan& plan, const PlanInput& input, const std::string& path);
 
 // Shows the host's `path` where it is, read-only unless `access` is kWrite.
 void show(PathPlan& plan, const PlanInput& input, const std::string& path, Access access);
-// What can be written so far, at `path` and below, can only be seen.
+// Makes everything at `path` and below that is writable so far read-only.
 void make_readonly(PathPlan& plan, const PlanInput& input, const std::string& path);
 
 // What is writable at `root` is shown in the hidden directory `around` it, with nothing but the way to it. Not in what holds the

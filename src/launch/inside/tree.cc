@@ -1,3 +1,13 @@
+// Finding and ending the process tree of one command among those of others, without a cgroup of its own.
+//
+// In a container for several commands all share one cgroup and one pid namespace, so membership is derived
+// from /proc. A command's process is a subreaper: what its descendants leave behind comes to it and not to
+// pid 1. So descent from it marks a process (mark_tree); what came to pid 1 because the command has ended
+// itself is told apart by what was there before, by session and by start time.
+//
+// A listing of /proc is no snapshot: a process may fork behind the reader and end before it is read. So one
+// listing proves nothing. The tree is stopped until no new process shows, then killed until nobody is found
+// that was not sent SIGKILL (kill_tree), for two listings in a row.
 #include "launch/inside/tree.h"
 
 #include <dirent.h>
@@ -13,9 +23,9 @@ namespace belljar::inside {
 namespace {
 
 constexpr int kMostDisturbed = 200;
-constexpr int kQuietLooks = 2;             // one may miss who forks just as pids begin anew
-constexpr long long kKillPatience = 3000;  // ms; who waits outside gives us ten seconds
-constexpr useconds_t kBetweenLooks = 500;  // µs, while the command's own process has not stopped yet
+constexpr int kQuietRounds = 2;             // one may miss who forks just as pids begin anew
+constexpr long long kKillPatience = 3000;   // ms; who waits outside gives us ten seconds
+constexpr useconds_t kBetweenRounds = 500;  // µs, while the command's own process has not stopped yet
 
 // As field 22 of /proc/pid/stat counts, less one: what has not begun a tick yet has the number of the one before.
 unsigned long long now_ticks() {
@@ -291,11 +301,11 @@ void kill_tree(const Command& command) {
     if (number == SIGSTOP) {
       number = SIGKILL;
       give_up = now_ms() + kKillPatience;
-    } else if (late || (quiet >= kQuietLooks && !own_runs(command))) {
+    } else if (late || (quiet >= kQuietRounds && !own_runs(command))) {
       signal_marked(command, SIGKILL, true);
       return;
-    } else if (quiet >= kQuietLooks) {
-      usleep(kBetweenLooks);
+    } else if (quiet >= kQuietRounds) {
+      usleep(kBetweenRounds);
     }
   }
 }
