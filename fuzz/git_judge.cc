@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   }
   const std::string path = "/w/" + std::string(text.substr(0, text.find('\0')));
-  const GitPlaces places = git_places(path, size % 2 == 0);
-  if (places.count < 0 || places.count > GitPlaces::kMax) std::abort();
+  const GitRoles roles = git_roles(path, size % 2 == 0);
+  if (roles.count < 0 || roles.count > GitRoles::kMax) std::abort();
   return 0;
 }

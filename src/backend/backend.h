@@ -40,7 +40,7 @@ struct KeptCaches {
 };
 
 // filesystem.siblings = "hidden": directories that other living sandboxes of this user work in (runtime/living.h).
-struct SiblingPlaces {
+struct SiblingWorkspaces {
   std::vector<std::string> hidden;   // canonical, none within another; one that is gone is passed over
   std::vector<std::string> visible;  // those that stay, each with the reason, for the report
   std::string unknown;               // why nobody can say which there are; empty: these are all
@@ -66,11 +66,11 @@ struct Workplace {
   // False on a second try, when the kernel refused a seccomp listener (one per chain of filters: inside another sandbox that has
   // one): control names are held by mounts as far as mounts can, and sockets by path cannot be made.
   bool listener = true;
-  std::optional<Owner> owner;             // set by the native backend only
-  std::optional<WorkspaceLayers> layers;  // set: run in a transaction. kUnimplemented from a backend that cannot
-  std::optional<SiblingPlaces> siblings;  // set: they are to be hidden
-  std::optional<KeptCaches> kept_caches;  // of the native backend; the others say in their reports that they keep none
-  std::vector<std::string> env;           // the environment for the command, "K=V", already filtered by the policy
+  std::optional<Owner> owner;                 // set by the native backend only
+  std::optional<WorkspaceLayers> layers;      // set: run in a transaction. kUnimplemented from a backend that cannot
+  std::optional<SiblingWorkspaces> siblings;  // set: they are to be hidden
+  std::optional<KeptCaches> kept_caches;      // of the native backend; the others say in their reports that they keep none
+  std::vector<std::string> env;               // the environment for the command, "K=V", already filtered by the policy
   // By the native backend and that of containers; the others refuse what needs them.
   std::vector<ShownFile> files;
   // In the layer of filesystem.scratch that covers the directory, as if the command had written them: path and contents. By the
@@ -88,12 +88,13 @@ struct Prepared {
   std::vector<std::string> warnings;                    // what the policy grants that is more than it looks like, a sentence each
   std::vector<std::string> remove_after;  // directories made for this run: whoever runs the plan removes them at its end
   std::shared_ptr<void> held;             // let go of when the sandbox has ended
-  std::vector<std::string> scratch;       // places whose layers the sandbox gives, in the order of Sandbox::take_given()
-  std::vector<std::string> seen;  // hidden paths: in the directory that take_given() has last, a link each (runtime/used_names.h)
-  bool sockets_held = false;      // BrokerOptions::sockets_held
-  bool own_network = false;       // its own network namespace
-  bool pid_namespace = false;     // pid 1's death ends the tree
-  bool user_namespace = false;    // RLIMIT_NPROC counts only processes inside
+  std::vector<std::string> scratch;       // places whose layers the sandbox gives, in the order of Sandbox::take_exported()
+  std::vector<std::string>
+      seen;                     // hidden paths: in the directory that take_exported() has last, a link each (runtime/used_names.h)
+  bool sockets_held = false;    // BrokerOptions::sockets_held
+  bool own_network = false;     // its own network namespace
+  bool pid_namespace = false;   // pid 1's death ends the tree
+  bool user_namespace = false;  // RLIMIT_NPROC counts only processes inside
 };
 
 class Backend {

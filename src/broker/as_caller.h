@@ -7,7 +7,7 @@
 // A change costs 1.4 us (measured), two of them more than most of what a call asks for. So a thread that performs file calls keeps
 // what it is from one call to the next: Identity::kReader, the user with CAP_SYS_PTRACE. It reads callers by number and acts on
 // files as the user: CAP_SYS_PTRACE opens nothing there but what /proc shows of processes, and before anything on a /proc is
-// looked at, the thread becomes Identity::kCaller (places.h).
+// looked at, the thread becomes Identity::kCaller (path_resolver.h).
 #pragma once
 
 #include <sys/types.h>

@@ -24,9 +24,9 @@ int judge_object(FileCall& file, Act act, int object) {
   if (path.empty()) return file.refuse(act, path, FileCall::unnamed());
   struct stat now{};
   if (!path.starts_with('/') || ::fstat(object, &now) != 0 || now.st_nlink == 0) return 0;
-  auto place = file.places().parent(-1, path);
-  if (!place) return -EACCES;
-  const Ruling ruling = file.rule(act, *place, S_ISDIR(now.st_mode));
+  auto entry = file.resolver().parent(-1, path);
+  if (!entry) return -EACCES;
+  const Ruling ruling = file.rule(act, *entry, S_ISDIR(now.st_mode));
   return ruling.answer == Answer::kAllow ? 0 : file.refuse(act, path, ruling);
 }
 
@@ -55,14 +55,14 @@ bool kernel_has_fchmodat2() {
 // The mode of the very name, where it is no link, and it is known that no rule has anything to say: 1 when that is not so.
 int change_mode_of_name(FileCall& file, int start, const std::string& path, mode_t mode) {
   if ((mode & S_ISGID) != 0 || path.ends_with('/') || !kernel_has_fchmodat2()) return 1;
-  auto place = file.places().parent(start, path);
-  if (!place || !place->is_name()) return 1;
+  auto entry = file.resolver().parent(start, path);
+  if (!entry || !entry->is_name()) return 1;
   for (const bool is_dir : {false, true}) {
-    if (file.rule(Act::kChmod, *place, is_dir).answer != Answer::kAllow) return 1;
+    if (file.rule(Act::kChmod, *entry, is_dir).answer != Answer::kAllow) return 1;
   }
-  const long status = kernel::sys::call(kernel::sys::kFchmodat2, place->dir, place->name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
+  const long status = kernel::sys::call(kernel::sys::kFchmodat2, entry->dir, entry->name.c_str(), mode, AT_SYMLINK_NOFOLLOW);
   if (status == -EOPNOTSUPP) return 1;  // a link
-  return file.explain(Act::kChmod, *place, static_cast<int>(status));
+  return file.explain(Act::kChmod, *entry, static_cast<int>(status));
 }
 
 // RLIMIT_FSIZE is the caller's, and so is its signal; ours would be the program's that we are a part of.
@@ -97,11 +97,11 @@ int perform_chmod(FileCall& file) {
   if ((flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 07777U);
   std::string path;
-  Start start;
-  if (const int status = file.take_path(args[at ? 1 : 0], path); status != 0) return status;
+  StartDir start;
+  if (const int status = file.read_path(args[at ? 1 : 0], path); status != 0) return status;
   if (path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
   const auto dirfd = at ? args[0] : static_cast<std::uint64_t>(AT_FDCWD);
-  if (const int status = file.take_start(dirfd, path, start); status != 0) return status;
+  if (const int status = file.open_start(dirfd, path, start); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
   if (path.empty()) {
@@ -109,8 +109,8 @@ int perform_chmod(FileCall& file) {
     return change_mode(file, start.fd.get(), mode, flags);
   }
   if (const int status = change_mode_of_name(file, start.fd.get(), path, mode); status != 1) return status;
-  const auto last = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? Places::Last::kStay : Places::Last::kFollow;
-  auto object = file.places().object(start.fd.get(), path, last);
+  const auto last = (flags & AT_SYMLINK_NOFOLLOW) != 0 ? PathResolver::Last::kStay : PathResolver::Last::kFollow;
+  auto object = file.resolver().object(start.fd.get(), path, last);
   if (!object) return file.explain_way(Act::kChmod, start.fd.get(), path, last, -object.error());
   return change_mode(file, object->get(), mode, flags);
 }
@@ -119,10 +119,10 @@ int perform_truncate(FileCall& file) {
   const auto length = static_cast<std::int64_t>(file.call.args[1]);
   if (length < 0) return -EINVAL;
   std::string path;
-  Start start;
-  if (const int status = file.take_path(file.call.args[0], path); status != 0) return status;
+  StartDir start;
+  if (const int status = file.read_path(file.call.args[0], path); status != 0) return status;
   if (path.empty()) return -ENOENT;
-  if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, start); status != 0) return status;
+  if (const int status = file.open_start(static_cast<std::uint64_t>(AT_FDCWD), path, start); status != 0) return status;
   std::uint64_t limit = RLIM_INFINITY;
   if (length > 0) {
     const AsCaller ours(file.context.options.uid, Identity::kOwn);
@@ -130,8 +130,8 @@ int perform_truncate(FileCall& file) {
   }
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
-  auto object = file.places().object(start.fd.get(), path, Places::Last::kFollow);
-  if (!object) return file.explain_way(Act::kTruncate, start.fd.get(), path, Places::Last::kFollow, -object.error());
+  auto object = file.resolver().object(start.fd.get(), path, PathResolver::Last::kFollow);
+  if (!object) return file.explain_way(Act::kTruncate, start.fd.get(), path, PathResolver::Last::kFollow, -object.error());
   if (const int status = judge_object(file, Act::kTruncate, object->get()); status != 0) return status;
   if (beyond_limit(object->get(), length, limit)) {
     const AsCaller::Suspended ours(file.permissions());

@@ -28,7 +28,7 @@ namespace {
 struct Bind {
   FileCall file;
   SocketArgs args;
-  Start start;
+  StartDir start;
 };
 
 bool is_unix(int socket) { return socket_option(socket, SO_DOMAIN) == AF_UNIX; }
@@ -38,14 +38,14 @@ int bind_to(int socket, const void* address, socklen_t length) {
 }
 
 // The name under that directory and no other: this thread's working directory is its own.
-int bind_name(const Bind& bind, const Place& place) {
+int bind_name(const Bind& bind, const DirEntry& entry) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  if (place.name.size() > sizeof name.sun_path) return -EINVAL;
-  std::memcpy(name.sun_path, place.name.data(), place.name.size());
-  if (::fchdir(place.dir) != 0) return -errno;
+  if (entry.name.size() > sizeof name.sun_path) return -EINVAL;
+  std::memcpy(name.sun_path, entry.name.data(), entry.name.size());
+  if (::fchdir(entry.dir) != 0) return -errno;
   const int status =
-      bind_to(bind.args.socket.get(), &name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + place.name.size()));
+      bind_to(bind.args.socket.get(), &name, static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + entry.name.size()));
   if (::chdir("/") != 0) return -errno;
   return status;
 }
@@ -59,24 +59,24 @@ void note_name(const Bind& bind, const std::string& path) {
 
 int bind_path(Bind& bind, const std::string& path) {
   FileCall& file = bind.file;
-  if (const int status = file.take_start(static_cast<std::uint64_t>(AT_FDCWD), path, bind.start); status != 0) return status;
+  if (const int status = file.open_start(static_cast<std::uint64_t>(AT_FDCWD), path, bind.start); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.own_directories(); status != 0) return status;
-  auto place = file.places().parent(bind.start.fd.get(), path);
-  if (!place) return file.explain_way(Act::kMknod, bind.start.fd.get(), path, Places::Last::kStay, -place.error());
-  if (!place->is_name()) return -EADDRINUSE;
-  const Ruling ruling = file.rule(Act::kMknod, *place, false);
-  if (ruling.answer == Answer::kAllow && file.context.options.sockets_held && !file.judges(*place)) return kGoOn;
-  if (exists_at(place->dir, std::string(place->bare()))) return -EADDRINUSE;
+  auto entry = file.resolver().parent(bind.start.fd.get(), path);
+  if (!entry) return file.explain_way(Act::kMknod, bind.start.fd.get(), path, PathResolver::Last::kStay, -entry.error());
+  if (!entry->is_name()) return -EADDRINUSE;
+  const Ruling ruling = file.rule(Act::kMknod, *entry, false);
+  if (ruling.answer == Answer::kAllow && file.context.options.sockets_held && !file.judges(*entry)) return kGoOn;
+  if (exists_at(entry->dir, std::string(entry->bare()))) return -EADDRINUSE;
   if (ruling.answer == Answer::kMakesGitDir) {
-    if (const int status = admit_git_dir(file, Act::kMknod, *place, ruling); status != 0) return status;
+    if (const int status = admit_git_dir(file, Act::kMknod, *entry, ruling); status != 0) return status;
   } else if (ruling.answer != Answer::kAllow) {
-    return file.refuse(Act::kMknod, place->path(), ruling);
+    return file.refuse(Act::kMknod, entry->path(), ruling);
   }
-  file.take_umask();
-  const int status = bind_name(bind, *place);
+  file.adopt_umask();
+  const int status = bind_name(bind, *entry);
   if (status == 0) note_name(bind, path);
-  return file.explain(Act::kMknod, *place, status);
+  return file.explain(Act::kMknod, *entry, status);
 }
 
 int perform(Bind& bind) {
@@ -84,7 +84,7 @@ int perform(Bind& bind) {
   const bool judges_names = context.options.filter.file_calls != kernel::FileCalls::kDirect;
   // A caller that lets nobody look (PR_SET_DUMPABLE, without namespaces) binds what it may where it is about ports alone: its
   // listen is what is refused.
-  if (const int status = take_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0)
+  if (const int status = read_socket_args(bind.file.caller, bind.file.call, bind.args); status != 0)
     return judges_names ? status : kGoOn;
   if (context.options.ports_refused && takes_port(bind.args.socket.get()))
     return refuse_port(context, bind.file.caller, "bind", bind.args.address);

@@ -198,7 +198,7 @@ Result<Broker> Broker::create(UniqueFd listener, BrokerOptions options, Inner in
   UniqueFd& timer = state->context->timer;
   timer = UniqueFd(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!timer.valid()) return failed("cannot start the broker", "timerfd_create");
-  state->context->staged.tell(state->epoll.get());
+  state->context->staged.set_epoll(state->epoll.get());
   for (const int fd : {state->context->listener.get(), timer.get()}) {
     epoll_event event{};
     event.events = EPOLLIN;

@@ -1,4 +1,22 @@
 // connect(2), every family: performed here on a duplicate of the caller's socket. See broker.h.
+//
+// A path is resolved in the caller's view with the caller's permissions, and gives an inode (O_PATH). From
+// then on only inodes count:
+//   - listed by the policy: connected on the host, with our own permissions, since the user who listed it has
+//     them;
+//   - an own socket, one that was noted at its listen (own_sockets.h): connected to the *noted* descriptor,
+//     so that no mistake in resolving can lead to a socket of the host;
+//   - anything else that is alive: refused, with a violation. The address of each connect is our own
+//     /proc/self/fd/N of that inode.
+//
+// The hard case is a server between bind and listen. The kernel answers its client ECONNREFUSED, and clients
+// try again; from outside it looks like a socket of the host's that is not noted. A refusal would be final,
+// so find_own() waits for the listen: up to a second where the socket was made during the run, 40 ms where it
+// is older. Each round peeks first and looks into the notes second: what was alive when it was peeked at and
+// is not noted after that is not ours. The other order would refuse a server that listens in between.
+//
+// Who connected is noted before the server can see the connection (PeerRecord), since it may ask at once
+// (SO_PEERCRED).
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -78,21 +96,21 @@ bool is_connected(int socket) {
 }
 
 // Known before the server can see it. A second connect of the same socket says nothing new.
-class Noted {
+class PeerRecord {
  public:
-  explicit Noted(Connect& connect) : peers_(connect.context.peers) {
+  explicit PeerRecord(Connect& connect) : peers_(connect.context.peers) {
     struct stat socket{};
     if (is_connected(connect.args.socket.get()) || ::fstat(connect.args.socket.get(), &socket) != 0) return;
     client_ = socket.st_ino;
     peers_.note(client_, Peers::Process::of(connect.caller));
   }
-  ~Noted() {
+  ~PeerRecord() {
     if (!connected_) peers_.forget(client_);
   }
-  Noted(const Noted&) = delete;
-  Noted& operator=(const Noted&) = delete;
+  PeerRecord(const PeerRecord&) = delete;
+  PeerRecord& operator=(const PeerRecord&) = delete;
 
-  int came(int status) {
+  int finish(int status) {
     connected_ = status == 0 || client_ == 0;
     return status;
   }
@@ -103,13 +121,13 @@ class Noted {
   bool connected_ = false;
 };
 
-// Where a refused socket is, links resolved: what was meant, whatever it was called.
-std::string place_of(int file, std::string_view path) {
-  std::string place(PATH_MAX, '\0');
-  const ssize_t size = ::readlink(format("/proc/self/fd/{}", file).c_str(), place.data(), place.size());
+// The path of a refused socket with links resolved: what was meant, whatever it was called.
+std::string real_path_of(int file, std::string_view path) {
+  std::string real_path(PATH_MAX, '\0');
+  const ssize_t size = ::readlink(format("/proc/self/fd/{}", file).c_str(), real_path.data(), real_path.size());
   if (size <= 0) return std::string(path);
-  place.resize(static_cast<std::size_t>(size));
-  return place;
+  real_path.resize(static_cast<std::size_t>(size));
+  return real_path;
 }
 
 int refuse_path(Connect& connect, std::string target) {
@@ -118,8 +136,8 @@ int refuse_path(Connect& connect, std::string target) {
 }
 
 // What stands behind a file: a socket of the sandbox's own, or what a connect of somebody else's would find.
-struct Found {
-  OwnSockets::Held own;
+struct SocketLookup {
+  OwnSockets::SocketRef own;
   int peeked = 0;  // where it is not our own
 };
 
@@ -129,7 +147,7 @@ struct Found {
 //
 // Judged by one look: what was alive when it was peeked at, and is not noted after it. A second peek could find what was bound
 // since the first.
-Found find_own(Connect& connect, int file) {
+SocketLookup find_own(Connect& connect, int file) {
   using Clock = std::chrono::steady_clock;
   const auto begun = Clock::now();
   const bool is_new = connect.context.own.is_new(file);
@@ -137,7 +155,7 @@ Found find_own(Connect& connect, int file) {
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     const bool last = Clock::now() - begun >= patience;
     const int peeked = peek(file);
-    if (OwnSockets::Held own = connect.context.own.find(file)) return {std::move(own), 0};
+    if (OwnSockets::SocketRef own = connect.context.own.find(file)) return {std::move(own), 0};
     if (last && is_new) connect.context.own.waited_in_vain(file);
     if (last || !is_alive(peeked)) return {nullptr, peeked};
     const Receivers::Blocking blocking(connect.slot);
@@ -147,16 +165,16 @@ Found find_own(Connect& connect, int file) {
 }
 
 // The file's place is one that the policy hides: the mask answers for it, whether or not anything is there.
-bool is_hidden(const Connect& connect, const std::string& place) {
+bool is_hidden(const Connect& connect, const std::string& real_path) {
   const auto& explain = connect.context.options.explain;
-  return explain && explain(Act::kRead, place, EACCES).has_value();
+  return explain && explain(Act::kRead, real_path, EACCES).has_value();
 }
 
 // The socket behind what an overlay shows of it; none where that is another by now.
-UniqueFd open_on_host(int file, const std::string& place) {
+UniqueFd open_on_host(int file, const std::string& real_path) {
   struct stat seen{}, real{};
   if (::fstat(file, &seen) != 0 || !S_ISSOCK(seen.st_mode)) return {};
-  UniqueFd host(::open(place.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+  UniqueFd host(::open(real_path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
   if (!host.valid() || ::fstat(host.get(), &real) != 0 || !S_ISSOCK(real.st_mode)) return {};
   const bool same = seen.st_ctim.tv_sec == real.st_ctim.tv_sec && seen.st_ctim.tv_nsec == real.st_ctim.tv_nsec;
   return same ? std::move(host) : UniqueFd();
@@ -166,23 +184,23 @@ UniqueFd open_on_host(int file, const std::string& place) {
 // hidden names, and who root lends may be kept out by its mode: neither is a socket that nobody serves. What was made at that path
 // in a layer of the sandbox's own last changed at another time; a server of its own may be binding there just now, which looks the
 // same for as long as it has not listened. With our own permissions.
-bool is_socket_of_host(Connect& connect, int file, const std::string& place) {
-  const UniqueFd host = open_on_host(file, place);
+bool is_socket_of_host(Connect& connect, int file, const std::string& real_path) {
+  const UniqueFd host = open_on_host(file, real_path);
   if (!host.valid()) return false;
-  const Found found = find_own(connect, host.get());
+  const SocketLookup found = find_own(connect, host.get());
   return found.own == nullptr && is_alive(found.peeked);
 }
 
 // The caller's view has no server for it, or shuts it.
-int explain_path(Connect& connect, AsCaller& permissions, int file, std::string place, int status) {
-  if (status == -EACCES && is_hidden(connect, place)) return refuse_path(connect, std::move(place));
+int explain_path(Connect& connect, AsCaller& permissions, int file, std::string real_path, int status) {
+  if (status == -EACCES && is_hidden(connect, real_path)) return refuse_path(connect, std::move(real_path));
   if (status != -EACCES && status != -ECONNREFUSED) return status;
   bool refused = false;
   {
     const AsCaller::Suspended ours(permissions);
-    refused = is_socket_of_host(connect, file, place);
+    refused = is_socket_of_host(connect, file, real_path);
   }
-  return refused ? refuse_path(connect, std::move(place)) : status;
+  return refused ? refuse_path(connect, std::move(real_path)) : status;
 }
 
 // Names nothing beside the path: what is read depends on the path alone.
@@ -191,13 +209,14 @@ struct NoSurroundings : Surroundings {
 };
 
 // Where every socket is allowed but those of hidden places: 0, or the refusal by the rule that hides it.
-int refuse_hidden(Connect& connect, const std::string& place) {
+int refuse_hidden(Connect& connect, const std::string& real_path) {
   Context& context = connect.context;
   const auto refuse = [&](std::string rule, Origin origin, std::string allowed) {
-    return context.refuse(connect.caller, "unix-connect", place, EACCES, std::move(allowed), std::move(rule), std::move(origin));
+    return context.refuse(connect.caller, "unix-connect", real_path, EACCES, std::move(allowed), std::move(rule),
+                          std::move(origin));
   };
   if (const auto& rules = context.options.rules) {
-    const Ruling ruling = rules->rule_for(Act::kRead, place, false, NoSurroundings());
+    const Ruling ruling = rules->rule_for(Act::kRead, real_path, false, NoSurroundings());
     if (ruling.answer == Answer::kRefuse) {
       std::string rule(ruling.rule);
       Origin origin = ruling.origin != nullptr ? *ruling.origin : context.origin_of(rule);
@@ -205,7 +224,7 @@ int refuse_hidden(Connect& connect, const std::string& place) {
     }
   }
   const auto& explain = context.options.explain;
-  if (auto why = explain ? explain(Act::kRead, place, EACCES) : std::nullopt)
+  if (auto why = explain ? explain(Act::kRead, real_path, EACCES) : std::nullopt)
     return refuse(std::move(why->rule), std::move(why->origin), std::move(why->allowed));
   return 0;
 }
@@ -220,18 +239,18 @@ int connect_to_any(Connect& connect, AsCaller& permissions, const PathView& view
     return hidden != 0 ? hidden : -EACCES;
   }
   if (!file) return -file.error();
-  const std::string place = place_of(file->get(), path);
-  if (const int hidden = refuse_hidden(connect, place); hidden != 0) return hidden;
-  Noted noted(connect);
+  const std::string real_path = real_path_of(file->get(), path);
+  if (const int hidden = refuse_hidden(connect, real_path); hidden != 0) return hidden;
+  PeerRecord record(connect);
   const auto attempt = [&](int at) {
-    return noted.came(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), at); }));
+    return record.finish(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), at); }));
   };
   const int status = attempt(file->get());
   if (status != -ECONNREFUSED) return status;
   UniqueFd host;
   {
     const AsCaller::Suspended ours(permissions);
-    host = open_on_host(file->get(), place);
+    host = open_on_host(file->get(), real_path);
   }
   return host.valid() ? attempt(host.get()) : status;
 }
@@ -241,8 +260,9 @@ int explain_way(Connect& connect, std::string_view path, int error) {
   // A link of /proc in the middle of the path, which would mean our process instead of the caller's.
   if (error == EXDEV) return refuse_path(connect, std::string(path));
   if (error != EACCES) return -error;
-  std::string place = policy::normal(path.starts_with('/') ? std::string(path) : format("{}/{}", connect.caller.cwd_path(), path));
-  return is_hidden(connect, place) ? refuse_path(connect, std::move(place)) : -error;
+  std::string real_path =
+      policy::normal(path.starts_with('/') ? std::string(path) : format("{}/{}", connect.caller.cwd_path(), path));
+  return is_hidden(connect, real_path) ? refuse_path(connect, std::move(real_path)) : -error;
 }
 
 // A socket of the host's, by our own permissions: those of the user who listed it.
@@ -255,7 +275,7 @@ int connect_to_listed(Connect& connect, const ListedSocket& listed) {
 
 // What the caller's own view leads to: by the path without links, and by the inode.
 const ListedSocket* find_listed(const Connect& connect, int file, std::string_view path) {
-  const ListedSocket* const found = connect.context.listed.find_name(place_of(file, path));
+  const ListedSocket* const found = connect.context.listed.find_name(real_path_of(file, path));
   return found != nullptr ? found : connect.context.listed.find_file(file);
 }
 
@@ -270,14 +290,14 @@ int connect_to_path(Connect& connect, AsCaller& permissions, const PathView& vie
     if (listed != nullptr) return connect_to_listed(connect, *listed);
   }
   if (!file) return explain_way(connect, path, file.error());
-  const Found found = find_own(connect, file->get());
+  const SocketLookup found = find_own(connect, file->get());
   if (found.own != nullptr) {
-    Noted noted(connect);
-    return noted.came(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), found.own->get()); }));
+    PeerRecord record(connect);
+    return record.finish(uninterrupted(connect, [&] { return connect_to_file(connect.args.socket.get(), found.own->get()); }));
   }
-  std::string place = place_of(file->get(), path);
-  if (is_alive(found.peeked)) return refuse_path(connect, std::move(place));
-  return explain_path(connect, permissions, file->get(), std::move(place), found.peeked);
+  std::string real_path = real_path_of(file->get(), path);
+  if (is_alive(found.peeked)) return refuse_path(connect, std::move(real_path));
+  return explain_path(connect, permissions, file->get(), std::move(real_path), found.peeked);
 }
 
 int connect_unix(Connect& connect) {
@@ -304,8 +324,8 @@ int connect_unix(Connect& connect) {
   }
   const AsCaller permissions(connect.context.options.uid);
   if (!permissions.ok()) return -EACCES;
-  Noted noted(connect);
-  return noted.came(connect_as_given(connect));
+  PeerRecord record(connect);
+  return record.finish(connect_as_given(connect));
 }
 
 // A network without a route is how "no network" is enforced, so this errno is the policy's word.
@@ -319,7 +339,7 @@ int note_network(Connect& connect) {
 }
 
 int decide_and_connect(Connect& connect) {
-  if (const int status = take_socket_args(connect.caller, connect.call, connect.args); status != 0) return status;
+  if (const int status = read_socket_args(connect.caller, connect.call, connect.args); status != 0) return status;
   if (!still_waiting(connect.context.listener.get(), connect.call.id)) return -ESRCH;
   const int domain = socket_option(connect.args.socket.get(), SO_DOMAIN);
   if (domain == AF_UNIX) return connect_unix(connect);

@@ -1,3 +1,23 @@
+// How content gets to a control name of git, and how a whole directory is judged before it becomes one of
+// git's.
+//
+// One file (judge_and_install): read what stands there, judge the new content against it, write it to a
+// private file beside the name, which no call of the sandbox may touch (is_reserved), give that the mode,
+// group, times and extended attributes of the file it replaces, and rename it over the name. The rename is
+// what makes it safe: nobody has a descriptor, a mapping or a hard link of the new inode. Writing in place,
+// or renaming the caller's own file, would leave it one.
+//
+// A directory becomes a git directory with its last marker (HEAD, objects, refs, commondir: git_names.h).
+// Until then its `config` or `hooks/x` is nobody's and was written unjudged. So admit_git_dir() walks all of
+// it first: a hook refuses the act, everything else that git reads is judged and replaced by a fresh file.
+// The lock on the directories is owned meanwhile, so that nothing is added behind the walk.
+//
+// A directory that gets a new path (admit_tree) is the same question for names that existed under another
+// path: each is put to the rules as leaving the old path and as arriving at the new one. AfterMove answers
+// what stands beside a name as it will be after the rename: near things move along, things above are those of
+// the new parent.
+//
+// Walks are bounded (kMostEntries, kDeepest) and descend by descriptor without following links.
 #include "broker/control_files.h"
 
 #include <dirent.h>
@@ -66,10 +86,11 @@ class AfterMove final : public Surroundings {
       : dir_(dir), depth_(depth), new_parent_(new_parent), new_name_(new_name) {}
   bool exists(int up, std::string_view name) const override {
     if (up == depth_ + 1 && folds_to(new_name_, fold_name(name))) return true;
-    return up <= depth_ ? Beside(dir_).exists(up, name) : Beside(new_parent_).exists(up - depth_ - 1, name);
+    return up <= depth_ ? DirSurroundings(dir_).exists(up, name) : DirSurroundings(new_parent_).exists(up - depth_ - 1, name);
   }
   bool stood_before(int up, std::string_view name, const timespec& when) const override {
-    return up <= depth_ ? Beside(dir_).stood_before(up, name, when) : Beside(new_parent_).stood_before(up - depth_ - 1, name, when);
+    return up <= depth_ ? DirSurroundings(dir_).stood_before(up, name, when)
+                        : DirSurroundings(new_parent_).stood_before(up - depth_ - 1, name, when);
   }
 
  private:
@@ -131,10 +152,10 @@ int renew(FileCall& file, Act act, const Entry& entry, const std::string& path, 
   if (!content) return file.refuse(act, path, ruling, "git's control files are read up to a size, with your own permissions");
   if (const auto why = objection_in(file.context, path, ruling.git, *content, {})) return file.refuse(act, path, ruling, *why);
   const UniqueFd like(::openat(entry.dir, entry.name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  Place place;
-  place.dir = entry.dir;
-  place.name = entry.name;
-  return place_fresh(place, {.act = act, .content = *content, .like = like.get()});
+  DirEntry dir_entry;
+  dir_entry.dir = entry.dir;
+  dir_entry.name = entry.name;
+  return install_fresh(dir_entry, {.act = act, .content = *content, .like = like.get()});
 }
 
 // A directory at the top of git's layout, or below one.
@@ -151,19 +172,20 @@ OrErrno<UniqueFd> make_private(int dir, mode_t mode, std::string& name) {
   return made;
 }
 
-int place_fresh(const Place& place, const Fresh& fresh) {
+int install_fresh(const DirEntry& dir_entry, const FreshFile& fresh) {
   std::string temporary;
-  auto made = make_private(place.dir, fresh.mode, temporary);
+  auto made = make_private(dir_entry.dir, fresh.mode, temporary);
   if (!made) return -made.error();
   int status = write_all(made->get(), fresh.content) ? 0 : -errno;
   if (status == 0) look_like(made->get(), fresh.like);
   made->reset();
-  const std::string name(place.bare());
-  if (status == 0 && is_mount_point(place.dir, name)) status = -EBUSY;
-  if (status == 0 && ::syscall(SYS_renameat2, place.dir, temporary.c_str(), place.dir, name.c_str(), fresh.rename_flags) != 0) {
+  const std::string name(dir_entry.bare());
+  if (status == 0 && is_mount_point(dir_entry.dir, name)) status = -EBUSY;
+  if (status == 0 &&
+      ::syscall(SYS_renameat2, dir_entry.dir, temporary.c_str(), dir_entry.dir, name.c_str(), fresh.rename_flags) != 0) {
     status = -errno;
   }
-  if (status != 0) ::unlinkat(place.dir, temporary.c_str(), 0);
+  if (status != 0) ::unlinkat(dir_entry.dir, temporary.c_str(), 0);
   return status;
 }
 
@@ -192,18 +214,18 @@ std::optional<std::string> objection_in(const Context& context, const std::strin
   return stood ? std::nullopt : why;
 }
 
-void remember_file(FileCall& file, Place& place) {
-  const Ruling ruling = file.rule(Act::kWrite, place, false);
+void remember_file(FileCall& file, DirEntry& dir_entry) {
+  const Ruling ruling = file.rule(Act::kWrite, dir_entry, false);
   if (ruling.answer != Answer::kJudge || ruling.git == GitName::kIndex) return;
-  if (auto now = read_control_file(place.dir, std::string(place.bare()), ruling.git))
-    file.context.former.remember(place.path(), *std::move(now));
+  if (auto now = read_control_file(dir_entry.dir, std::string(dir_entry.bare()), ruling.git))
+    file.context.former.remember(dir_entry.path(), *std::move(now));
 }
 
-void remember_directory(FileCall& file, Place& place) {
+void remember_directory(FileCall& file, DirEntry& dir_entry) {
   // Of a git directory, and of a work tree with one.
   constexpr std::string_view kTops[] = {"", ".git/"};
   constexpr std::string_view kNames[] = {"config", "config.worktree", "commondir", "info/attributes", "objects/info/alternates"};
-  const UniqueFd top(::openat(place.dir, std::string(place.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  const UniqueFd top(::openat(dir_entry.dir, std::string(dir_entry.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) return;
   const auto remember = [&](const std::string& relative) {
     const std::size_t slash = relative.rfind('/');
@@ -213,9 +235,9 @@ void remember_directory(FileCall& file, Place& place) {
     how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH;
     const UniqueFd dir(static_cast<int>(::syscall(SYS_openat2, top.get(), parent.c_str(), &how, sizeof how)));
     if (!dir.valid()) return;
-    Place below;
+    DirEntry below;
     below.dir = dir.get();
-    below.dir_path = place.path() + (parent == "." ? "" : "/" + parent);
+    below.dir_path = dir_entry.path() + (parent == "." ? "" : "/" + parent);
     below.name = relative.substr(slash + 1);
     remember_file(file, below);
   };
@@ -242,13 +264,13 @@ OrErrno<std::string> read_control_file(int dir, const std::string& name, GitName
   return *std::move(content);
 }
 
-int judge_and_place(FileCall& file, Place& place, const Ruling& ruling, const Fresh& fresh) {
+int judge_and_install(FileCall& file, DirEntry& dir_entry, const Ruling& ruling, const FreshFile& fresh) {
   std::optional<std::string> old;
-  if (auto now = read_control_file(place.dir, std::string(place.bare()), ruling.git)) old = *std::move(now);
-  const std::string path = place.path();
+  if (auto now = read_control_file(dir_entry.dir, std::string(dir_entry.bare()), ruling.git)) old = *std::move(now);
+  const std::string path = dir_entry.path();
   if (const auto why = objection_in(file.context, path, ruling.git, fresh.content, old))
     return file.refuse(fresh.act, path, ruling, *why);
-  return place_fresh(place, fresh);
+  return install_fresh(dir_entry, fresh);
 }
 
 namespace {
@@ -273,10 +295,10 @@ InGitDir look_at(const Entry& entry) {
 
 }  // namespace
 
-int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
+int admit_git_dir(FileCall& file, Act act, DirEntry& dir_entry, const Ruling& ruling) {
   if (ruling.answer == Answer::kAllow) return 0;
-  if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place.path(), ruling);
-  const std::string path_made = place.path();
+  if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, dir_entry.path(), ruling);
+  const std::string path_made = dir_entry.path();
   const std::string top = path_made.substr(0, path_made.rfind('/'));
   const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
     const InGitDir found = look_at(entry);
@@ -290,7 +312,7 @@ int admit_git_dir(FileCall& file, Act act, Place& place, const Ruling& ruling) {
     return proceed(refused ? file.refuse(act, path, one, found.why) : renew(file, act, entry, path, one), Next::kSkip);
   };
   Walk state{visit};
-  return walk(state, place.dir, 0, "");
+  return walk(state, dir_entry.dir, 0, "");
 }
 
 std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, const std::string& top,
@@ -316,10 +338,11 @@ std::optional<std::string> git_dir_objection(const FileRules& rules, int dir, co
   return result;
 }
 
-int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives) {
+int admit_tree(FileCall& file, DirEntry& from, DirEntry& to, const Ruling& arrives) {
   const FileRules& rules = *file.context.options.rules;
-  const Look scope = arrives.answer == Answer::kMakesGitDir ? Look::kAll : rules.must_walk(from.path(), to.path(), Beside(to.dir));
-  if (scope == Look::kNone) return 0;
+  const WalkScope scope =
+      arrives.answer == Answer::kMakesGitDir ? WalkScope::kAll : rules.must_walk(from.path(), to.path(), DirSurroundings(to.dir));
+  if (scope == WalkScope::kNone) return 0;
   const UniqueFd top(::openat(from.dir, std::string(from.bare()).c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!top.valid()) return -errno;
   const std::string old_top = from.path();
@@ -327,13 +350,14 @@ int admit_tree(FileCall& file, Place& from, Place& to, const Ruling& arrives) {
   const Visit visit = [&](const Entry& entry) -> OrErrno<Next> {
     const std::string path = new_top + "/" + entry.relative;
     const AfterMove around(entry.dir, entry.depth, to.dir, to.bare());
-    if (scope == Look::kAgentNames) {
+    if (scope == WalkScope::kAgentNames) {
       const Act act = entry.is_dir || entry.is_file ? Act::kRenameTo : Act::kSymlink;
       const Ruling ruling = rules.agent_rule(act, path, around);
       return ruling.answer == Answer::kAllow ? OrErrno<Next>(Next::kDescend)
                                              : proceed(file.refuse(Act::kRenameTo, path, ruling), Next::kSkip);
     }
-    const Ruling leaves = rules.rule_for(Act::kRenameFrom, old_top + "/" + entry.relative, entry.is_dir, Beside(entry.dir));
+    const Ruling leaves =
+        rules.rule_for(Act::kRenameFrom, old_top + "/" + entry.relative, entry.is_dir, DirSurroundings(entry.dir));
     if (leaves.answer != Answer::kAllow) {
       return proceed(file.refuse(Act::kRenameFrom, old_top + "/" + entry.relative, leaves), Next::kSkip);
     }

@@ -54,9 +54,9 @@ bool may_be_policy(int errnum) { return errnum == EROFS || errnum == EACCES || e
 bool may_be_mask(int errnum) { return may_be_policy(errnum) || errnum == EISDIR || errnum == EXDEV; }
 
 // Nobody reads a mask. What may be read at a hidden path is something else that the policy shows there.
-bool is_shut(const Place& place) {
-  const std::string name(place.bare());
-  return ::faccessat(place.dir, name.c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0 || is_mask_at(place.dir, name);
+bool is_shut(const DirEntry& entry) {
+  const std::string name(entry.bare());
+  return ::faccessat(entry.dir, name.c_str(), R_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0 || is_mask_at(entry.dir, name);
 }
 
 }  // namespace
@@ -72,13 +72,13 @@ bool is_mount_point(int dir, const std::string& name) {
   return (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
-bool Beside::exists(int up, std::string_view name) const {
+bool DirSurroundings::exists(int up, std::string_view name) const {
   std::string path;
   for (int i = 0; i < up; ++i) path += "../";
   return exists_at(dir_, path.append(name));
 }
 
-bool Beside::stood_before(int up, std::string_view name, const timespec& when) const {
+bool DirSurroundings::stood_before(int up, std::string_view name, const timespec& when) const {
   std::string path;
   for (int i = 0; i < up; ++i) path += "../";
   path.append(name);
@@ -90,14 +90,14 @@ bool Beside::stood_before(int up, std::string_view name, const timespec& when) c
   return born < std::pair<std::int64_t, std::int64_t>(when.tv_sec, when.tv_nsec);
 }
 
-int FileCall::take_path(std::uint64_t address, std::string& path) {
+int FileCall::read_path(std::uint64_t address, std::string& path) {
   auto read = caller.read_path(address);
   if (!read) return -read.error();
   path = *std::move(read);
   return 0;
 }
 
-int FileCall::take_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path,
+int FileCall::read_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path,
                          int& second_status) {
   Caller::Paths read = caller.read_paths(first, second);
   second_status = read.second ? 0 : -read.second.error();
@@ -107,7 +107,7 @@ int FileCall::take_paths(std::uint64_t first, std::string& path, std::uint64_t s
   return 0;
 }
 
-int FileCall::take_start(std::uint64_t dirfd, std::string_view path, Start& start) {
+int FileCall::open_start(std::uint64_t dirfd, std::string_view path, StartDir& start) {
   if (path.starts_with('/')) return 0;
   const int number = static_cast<int>(dirfd);
   auto fd = number == AT_FDCWD ? caller.open_cwd() : caller.duplicate(number);
@@ -134,9 +134,9 @@ int FileCall::begin() {
   const bool on_host = judged() && context.options.rules->holds_paths();
   permissions_.emplace(context.options.uid, on_host ? Identity::kCaller : Identity::kReader);
   if (!permissions_->ok()) return -EACCES;
-  std::optional<Places::Shared> shared;
+  std::optional<PathResolver::Shared> shared;
   if (context.options.one_root && !on_host) shared.emplace(context.starts, context.mounts);
-  places_.emplace(root, caller, *permissions_, shared);
+  resolver_.emplace(root, caller, *permissions_, shared);
   return 0;
 }
 
@@ -166,10 +166,10 @@ int FileCall::own_directories() {
   return 0;
 }
 
-int FileCall::own_for_marker(Place& place, Place* other) {
-  if (!judged() || exclusive_.owns_lock() || !place.is_name() || !is_git_marker(place.bare())) return 0;
+int FileCall::own_for_marker(DirEntry& entry, DirEntry* other) {
+  if (!judged() || exclusive_.owns_lock() || !entry.is_name() || !is_git_marker(entry.bare())) return 0;
   if (const int status = own_directories(); status != 0) return status;
-  place.dir_path.clear();  // it may have moved while nobody held it
+  entry.dir_path.clear();  // it may have moved while nobody held it
   if (other != nullptr) other->dir_path.clear();
   return 0;
 }
@@ -180,43 +180,44 @@ void FileCall::release_directories() {
 }
 
 template <class Ask>
-Ruling FileCall::ask(Place& place, Ask ask) const {
-  if (!judged() || !place.is_name()) return {};
-  if (is_reserved(place.bare())) {
+Ruling FileCall::ask(DirEntry& entry, Ask ask) const {
+  if (!judged() || !entry.is_name()) return {};
+  if (is_reserved(entry.bare())) {
     return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect", .allowed = "a name without .belljar-new-"};
   }
-  const std::string path = place.path();
+  const std::string path = entry.path();
   if (path.empty()) return unnamed();
   const FileRules& rules = *context.options.rules;
-  if (rules.holds_paths() && on_proc(place.dir) && !is_own_on_proc(path, context.options.guard)) {
+  if (rules.holds_paths() && on_proc(entry.dir) && !is_own_on_proc(path, context.options.guard)) {
     return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "processes", .allowed = "the command's own processes"};
   }
   return ask(rules, path);
 }
 
-Ruling FileCall::rule(Act act, Place& place, bool is_dir) const {
-  return ask(place, [&](const FileRules& rules, const std::string& path) {
+Ruling FileCall::rule(Act act, DirEntry& entry, bool is_dir) const {
+  return ask(entry, [&](const FileRules& rules, const std::string& path) {
     if (act != Act::kRead && policy::is_within(path, policy::kUsedPlace))
       return Ruling{.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.secrets", .allowed = "reading"};
-    return rules.rule_for(act, path, is_dir, Beside(place.dir));
+    return rules.rule_for(act, path, is_dir, DirSurroundings(entry.dir));
   });
 }
 
-Ruling FileCall::removal_rule(Place& place) {
-  const Ruling ruling =
-      ask(place, [&](const FileRules& rules, const std::string& path) { return rules.removal_rule(path, Beside(place.dir)); });
+Ruling FileCall::removal_rule(DirEntry& entry) {
+  const Ruling ruling = ask(
+      entry, [&](const FileRules& rules, const std::string& path) { return rules.removal_rule(path, DirSurroundings(entry.dir)); });
   if (ruling.answer == Answer::kAllow) return ruling;
   const std::string program = caller.program();
   return program == "git" || program.starts_with("git-") ? Ruling() : ruling;
 }
 
-Ruling FileCall::rule_link(Place& place, std::string_view text) const {
-  return ask(place,
-             [&](const FileRules& rules, const std::string& path) { return rules.link_rule(path, text, Beside(place.dir)); });
+Ruling FileCall::rule_link(DirEntry& entry, std::string_view text) const {
+  return ask(entry, [&](const FileRules& rules, const std::string& path) {
+    return rules.link_rule(path, text, DirSurroundings(entry.dir));
+  });
 }
 
-bool FileCall::judges(Place& place) const {
-  const std::string path = place.path();
+bool FileCall::judges(DirEntry& entry) const {
+  const std::string path = entry.path();
   return judged() && (path.empty() || context.options.rules->covers(path));
 }
 
@@ -233,11 +234,11 @@ int FileCall::judge_object(Act act, int object, std::string_view below) {
   if (path.empty()) return refuse(act, path, unnamed());
   if (!path.starts_with('/')) return 0;  // a pipe or the like
   if (path.ends_with(" (deleted)") && ::fstat(object, &now) == 0 && now.st_nlink == 0) return 0;
-  auto place = places().parent(-1, path + std::string(below));
-  if (!place) return -EACCES;
+  auto entry = resolver().parent(-1, path + std::string(below));
+  if (!entry) return -EACCES;
   Ruling ruling;
-  if (!place->is_root) ruling = rule(act, *place, true);
-  else ruling = context.options.rules->rule_for(act, "/", true, Beside(place->dir));
+  if (!entry->is_root) ruling = rule(act, *entry, true);
+  else ruling = context.options.rules->rule_for(act, "/", true, DirSurroundings(entry->dir));
   return ruling.answer == Answer::kRefuse ? refuse(act, path, ruling) : 0;
 }
 
@@ -257,14 +258,14 @@ int FileCall::refuse(Act act, std::string target, const Ruling& ruling, std::str
   return status;
 }
 
-int FileCall::explain(Act act, Place& place, int status) {
+int FileCall::explain(Act act, DirEntry& entry, int status) {
   if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status)) return status;
   // On a read-only mount the kernel says EROFS before it looks for the name: what is not there was refused to nobody.
   const bool takes_away = act == Act::kUnlink || act == Act::kRmdir;
-  if (takes_away && !exists_at(place.dir, std::string(place.bare()))) return status;
-  if (const int answer = explain_hidden(act, place, status); told_) return answer;
+  if (takes_away && !exists_at(entry.dir, std::string(entry.bare()))) return status;
+  if (const int answer = explain_hidden(act, entry, status); told_) return answer;
   if (!may_be_policy(-status)) return status;
-  const std::string path = place.path();
+  const std::string path = entry.path();
   const int answer = tell(act, path, -status, path, status);
   return told_ ? answer : explain_mode(act, path, status);
 }
@@ -281,20 +282,20 @@ int FileCall::explain_mode(Act act, const std::string& path, int status) {
 int FileCall::explain_object(Act act, int object, int status) {
   if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status)) return status;
   const std::string path = path_of(object);
-  auto place = places().parent(-1, path.empty() ? "/" : path);
-  return place ? explain(act, *place, status) : status;
+  auto entry = resolver().parent(-1, path.empty() ? "/" : path);
+  return entry ? explain(act, *entry, status) : status;
 }
 
-int FileCall::explain_way(Act act, int start, std::string_view path, Places::Last last, int status) {
+int FileCall::explain_way(Act act, int start, std::string_view path, PathResolver::Last last, int status) {
   if (status != -EACCES || told_ || !context.options.explain) return status;
-  const Places::Barred barred = places().barred(start, path, last);
+  const PathResolver::Barred barred = resolver().barred(start, path, last);
   const bool below = !barred.rest.empty() && !barred.rest.starts_with('/');
   return tell(act, barred.dir, EACCES, barred.dir + (below ? "/" : "") + barred.rest, status);
 }
 
-int FileCall::explain_hidden(Act act, Place& place, int status) {
-  if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status) || !is_shut(place)) return status;
-  const std::string path = place.path();
+int FileCall::explain_hidden(Act act, DirEntry& entry, int status) {
+  if (status >= 0 || told_ || !context.options.explain || !may_be_mask(-status) || !is_shut(entry)) return status;
+  const std::string path = entry.path();
   return tell(act, path, EACCES, path, status);
 }
 
@@ -305,7 +306,7 @@ int FileCall::tell(Act act, const std::string& path, int asked, std::string targ
   return refuse(act, std::move(target), ruling);
 }
 
-void FileCall::take_umask() {
+void FileCall::adopt_umask() {
   thread_local mode_t current = 07777;
   const mode_t wanted = context.umasks.of(caller);
   if (wanted == current) return;

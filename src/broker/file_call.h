@@ -16,7 +16,7 @@
 #include "broker/as_caller.h"
 #include "broker/context.h"
 #include "broker/file_rules.h"
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 #include "broker/receivers.h"
 
 namespace belljar::broker {
@@ -27,10 +27,10 @@ inline constexpr auto kFromCwd = static_cast<std::uint64_t>(AT_FDCWD);
 // Of a system call that returns 0 or -1: 0 or -errno.
 inline int result_of(int status) { return status == 0 ? 0 : -errno; }
 
-// What stands near a place, looked up from its directory.
-class Beside final : public Surroundings {
+// Answers what is near a name by looking it up from the directory that holds it.
+class DirSurroundings final : public Surroundings {
  public:
-  explicit Beside(int dir) noexcept : dir_(dir) {}
+  explicit DirSurroundings(int dir) noexcept : dir_(dir) {}
   bool exists(int up, std::string_view name) const override;
   // By the birth time of the inode, statx(2).
   bool stood_before(int up, std::string_view name, const timespec& when) const override;
@@ -52,14 +52,14 @@ class FileCall {
   // Everything that is read from the caller by number comes first, then begin(). All are 0 or -errno.
   //
   // A path argument, and the directory it starts at where it is relative. `dirfd` is an int in a register, AT_FDCWD included.
-  int take_path(std::uint64_t address, std::string& path);
+  int read_path(std::uint64_t address, std::string& path);
   // Two of them: what is wrong with the first, and in `second_status` with the second.
-  int take_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path, int& second_status);
-  int take_start(std::uint64_t dirfd, std::string_view path, Start& start);
-  // The caller's root; still waiting; from here on with its permissions (and until a path needs less, CAP_SYS_PTRACE: places.h).
-  // -ESRCH: gone, nothing may be done.
+  int read_paths(std::uint64_t first, std::string& path, std::uint64_t second, std::string& second_path, int& second_status);
+  int open_start(std::uint64_t dirfd, std::string_view path, StartDir& start);
+  // The caller's root; still waiting; from here on with its permissions (and until a path needs less, CAP_SYS_PTRACE:
+  // path_resolver.h). -ESRCH: gone, nothing may be done.
   int begin();
-  Places& places() { return *places_; }
+  PathResolver& resolver() { return *resolver_; }
   AsCaller& permissions() { return *permissions_; }
   void end() { permissions_.reset(); }
 
@@ -71,15 +71,15 @@ class FileCall {
   int own_directories();
   void release_directories();
   // Alone before a marker of a git directory gets its name: two of them, made at once under shared locks, would each be judged as
-  // the first. What was found of `place`, and of `other`, has to be found again then. As own_directories().
-  int own_for_marker(Place& place, Place* other = nullptr);
+  // the first. What was found of `entry`, and of `other`, has to be found again then. As own_directories().
+  int own_for_marker(DirEntry& entry, DirEntry* other = nullptr);
 
-  Ruling rule(Act act, Place& place, bool is_dir) const;
+  Ruling rule(Act act, DirEntry& entry, bool is_dir) const;
   // The same of a name that is about to go away (FileRules::removal_rule); git itself may.
-  Ruling removal_rule(Place& place);
-  Ruling rule_link(Place& place, std::string_view text) const;  // a symbolic link
-  // Rules by name may have a say on what lies there, whatever they say of it now.
-  bool judges(Place& place) const;
+  Ruling removal_rule(DirEntry& entry);
+  Ruling rule_link(DirEntry& entry, std::string_view text) const;  // a symbolic link
+  // Whether rules by name may ever apply to what lies there, whatever they say of it now.
+  bool judges(DirEntry& entry) const;
   // The answer to any act on what has no known path (path_of() is empty).
   static Ruling unnamed();
   // Where rules alone hold paths: 0 or -errno for an object, or for "/NAME" below it.
@@ -87,18 +87,18 @@ class FileCall {
   // Records a violation and returns -errnum.
   int refuse(Act act, std::string target, const Ruling& ruling, std::string_view because = {});
   // What the kernel said about an act: when a rule of the policy explains it, a violation, unless this call was told of already.
-  // Returns what the caller is to get: EACCES for a hidden name, whatever its mask says. On `place`; on what `object` is open on;
-  // on a path that led to no place, as Places::parent() (kStay) or Places::object() said.
-  int explain(Act act, Place& place, int status);
+  // Returns what the caller is to get: EACCES for a hidden name, whatever its mask says. On `entry`; on what `object` is open on;
+  // on a path that PathResolver::parent() (kStay) or object() could not resolve.
+  int explain(Act act, DirEntry& entry, int status);
   int explain_object(Act act, int object, int status);
-  int explain_way(Act act, int start, std::string_view path, Places::Last last, int status);
+  int explain_way(Act act, int start, std::string_view path, PathResolver::Last last, int status);
   // Of a name that takes part and is not the one that the act is told under: only whether it is hidden.
-  int explain_hidden(Act act, Place& place, int status);
+  int explain_hidden(Act act, DirEntry& entry, int status);
   int explain_mode(Act act, const std::string& path, int status);
   bool told() const { return told_; }
 
   // This thread's umask is the caller's from here on.
-  void take_umask();
+  void adopt_umask();
 
   Context& context;
   const Call& call;
@@ -106,9 +106,9 @@ class FileCall {
   Caller caller;
 
  private:
-  // What `ask` says of the place by the rules, unless it has no path or is none of the command's business.
+  // What the rules say (`ask`) of the entry, unless it has no path or is none of the command's business.
   template <class Ask>
-  Ruling ask(Place& place, Ask ask) const;
+  Ruling ask(DirEntry& entry, Ask ask) const;
 
   // By what the policy says of the errno `asked` at `path`, which is the answer then; `target` is told. Else `status`.
   int tell(Act act, const std::string& path, int asked, std::string target, int status);
@@ -116,7 +116,7 @@ class FileCall {
   bool told_ = false;  // one act, one violation
   UniqueFd own_root_;
   std::optional<AsCaller> permissions_;
-  std::optional<Places> places_;
+  std::optional<PathResolver> resolver_;
   std::shared_lock<Directories> shared_;
   std::unique_lock<Directories> exclusive_;
 };

@@ -3,7 +3,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "broker/staged.h"
+#include "broker/staged_files.h"
 #include "kernel/sys.h"
 
 namespace belljar::broker {

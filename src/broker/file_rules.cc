@@ -1,3 +1,29 @@
+// The rules by name, asked in an order that rule_for() states and that matters:
+//
+//   1. held_ruling: plain paths, where no mount holds them (second tier). It is the only lock there, so it
+//      comes first.
+//   2. in_place_ruling: directories above something that a mount hides keep their names (EBUSY), or what is
+//      hidden would be elsewhere for the next run.
+//   3. entry_ruling: patterns of the policy.
+//   4. agent_ruling, git_ruling: protected names below the roots; reads are free from here on. Each may
+//      refuse; none can allow what an earlier one refused.
+//
+// Git names need more than the path, because a git directory need not be called `.git` (bare repositories,
+// worktrees, `git init --separate-git-dir`). `hooks/x` is a hook if the directory above *is* a git directory,
+// by what stands in it. So git_names.h lists what a path may mean, and each meaning is asked of Surroundings,
+// nearest first.
+//
+// A directory becomes one with its last marker, and the definition here is wider than git's own
+// is_git_directory(): objects and refs without HEAD are enough, for a worktree's commondir may name such a
+// directory and git then reads its config. Hence Answer::kMakesGitDir: the act is allowed only after all that
+// stands there was judged. `commondir`, the one marker whose own content counts, may not be the one that
+// completes it.
+//
+// Agent and editor names count in work trees that stood before the run (birth time, statx(2)): a repository
+// that was cloned inside brings its own files, and nobody has worked in it yet.
+//
+// Names are compared folded (fold_name, is_dot_git): case, Unicode and NTFS spellings that another file
+// system takes for `.git`.
 #include "broker/file_rules.h"
 
 #include <algorithm>
@@ -159,10 +185,10 @@ struct FileRules::State {
   bool protects = false;
   std::vector<std::string> git_roots;   // roots and kept directories
   std::vector<std::string> host_roots;  // the same as the host names them
-  enum class Kept : std::uint8_t { kNothing, kDotGit, kItself };
-  std::vector<std::atomic<Kept>> kept_git;  // of options.keep_git each: what was there of git when a command last began
-  std::atomic<std::int64_t> began = 0;      // of the run, in nanoseconds
-  std::vector<std::string> write_grants;    // entries that ask for writing: they lift the protection of the names they spell out
+  enum class GitPresence : std::uint8_t { kNothing, kDotGit, kItself };
+  std::vector<std::atomic<GitPresence>> kept_git;  // of options.keep_git each: what was there of git when a command last began
+  std::atomic<std::int64_t> began = 0;             // of the run, in nanoseconds
+  std::vector<std::string> write_grants;  // entries that ask for writing: they lift the protection of the names they spell out
 
   explicit State(FileRulesOptions given)
       : options(std::move(given)), protects(options.filesystem.protect != Protect::kNone), kept_git(options.keep_git.size()) {
@@ -196,23 +222,23 @@ struct FileRules::State {
   void note_repositories() {
     for (std::size_t i = 0; i < kept_git.size(); ++i) {
       const std::string& root = options.keep_git[i];
-      if (is_in_git_of_another(root)) kept_git[i] = Kept::kNothing;
-      else if (options.is_git && options.is_git(root)) kept_git[i] = Kept::kItself;
-      else kept_git[i] = options.has_git && options.has_git(root) ? Kept::kDotGit : Kept::kNothing;
+      if (is_in_git_of_another(root)) kept_git[i] = GitPresence::kNothing;
+      else if (options.is_git && options.is_git(root)) kept_git[i] = GitPresence::kItself;
+      else kept_git[i] = options.has_git && options.has_git(root) ? GitPresence::kDotGit : GitPresence::kNothing;
     }
   }
 
-  struct KeptRoot {
+  struct GuardedRoot {
     std::string_view root;  // empty: none
-    Kept kept = Kept::kNothing;
+    GitPresence kept = GitPresence::kNothing;
   };
   // The longest root that keeps something of git and holds `path`.
-  KeptRoot root_with_repository(std::string_view path) const noexcept {
-    KeptRoot best;
+  GuardedRoot root_with_repository(std::string_view path) const noexcept {
+    GuardedRoot best;
     for (std::size_t i = 0; i < kept_git.size(); ++i) {
       const std::string& root = options.keep_git[i];
-      const Kept kept = kept_git[i];
-      if (kept != Kept::kNothing && root.size() > best.root.size() && is_within(path, root)) best = {root, kept};
+      const GitPresence kept = kept_git[i];
+      if (kept != GitPresence::kNothing && root.size() > best.root.size() && is_within(path, root)) best = {root, kept};
     }
     return best;
   }
@@ -305,7 +331,7 @@ Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
   const auto below = std::find_if(options.in_place.begin(), options.in_place.end(), is_below);
   if (below != options.in_place.end()) return refuse_held(*below, EBUSY, kStays);
   for (std::size_t i = 0; i < kept_git.size(); ++i) {
-    if (kept_git[i] == Kept::kNothing || !is_below(options.keep_git[i])) continue;
+    if (kept_git[i] == GitPresence::kNothing || !is_below(options.keep_git[i])) continue;
     Ruling ruling = refuse_protected(GitName::kDotGit, "moving what is in it: a writable directory with a repository lies there");
     ruling.errnum = EBUSY;
     return ruling;
@@ -317,7 +343,7 @@ Ruling FileRules::State::in_place_ruling(Act act, std::string_view path) const {
 // does what is writable within something that is not: as mount points would.
 Ruling FileRules::State::held_ruling(Act act, std::string_view path) const {
   if (!options.held) return {};
-  const HeldPaths& held = *options.held;
+  const EnforcedPaths& held = *options.held;
   const auto above_one = [&](const std::vector<std::string>& list) {
     return std::any_of(list.begin(), list.end(),
                        [&](const std::string& one) { return one.size() > path.size() && is_within(one, path); });
@@ -399,20 +425,20 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
   // Whatever git writes at that name, it would write where the link leads: its logs, messages, index and refs are others' text.
   if (act == Act::kSymlink && is_git_s(path, root_of(path), around))
     return refuse_protected(GitName::kControlDir, "files and directories there; git on the host would write where a link leads");
-  const GitPlaces places = git_places(path, is_dir);
+  const GitRoles roles = git_roles(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
   if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && stood_before(around, 0, last_of(path)))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   // Where a `.gitmodules` lies in a git directory, that directory's meaning of the name is the stricter one, and comes first.
-  const bool is_module_list = places.certain.name == GitName::kModulesFile;
+  const bool is_module_list = roles.certain.name == GitName::kModulesFile;
   const auto certain = [&] {
-    return places.certain.name == GitName::kNone ? Ruling() : on_git_name(act, places.certain.name, is_dir);
+    return roles.certain.name == GitName::kNone ? Ruling() : on_git_name(act, roles.certain.name, is_dir);
   };
   if (const Ruling ruling = is_module_list ? Ruling() : certain(); ruling.answer != Answer::kAllow) return ruling;
-  for (int i = 0; i < places.count; ++i) {
-    const GitPlace& place = places.if_git_dir[static_cast<std::size_t>(i)];
-    const Ruling ruling = on_git_name(act, place.name, is_dir);
-    if (ruling.answer != Answer::kAllow && is_git_dir(around, place.up - 1)) return ruling;
+  for (int i = 0; i < roles.count; ++i) {
+    const GitRole& role = roles.if_git_dir[static_cast<std::size_t>(i)];
+    const Ruling ruling = on_git_name(act, role.name, is_dir);
+    if (ruling.answer != Answer::kAllow && is_git_dir(around, role.up - 1)) return ruling;
   }
   if (const Ruling ruling = is_module_list ? certain() : Ruling(); ruling.answer != Answer::kAllow) return ruling;
   const std::string_view name = last_of(path);
@@ -503,7 +529,7 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
   const auto [root, kept] = state.root_with_repository(path);
   if (root.empty() || path.size() <= root.size() + 1) return {};
   std::string_view below = path.substr(root == "/" ? 1 : root.size() + 1);  // of the git directory; empty: it is the directory
-  if (kept == State::Kept::kDotGit) {
+  if (kept == State::GitPresence::kDotGit) {
     const std::string_view first = below.substr(0, below.find('/'));
     if (!is_dot_git(first)) return {};
     below.remove_prefix(std::min(below.size(), first.size() + 1));
@@ -520,7 +546,7 @@ void FileRules::begin_run(const timespec& began) const {
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
   const auto [root, kept] = state_->root_with_repository(path);
-  return state_->protects && kept == State::Kept::kDotGit && is_dot_git(last_of(path)) &&
+  return state_->protects && kept == State::GitPresence::kDotGit && is_dot_git(last_of(path)) &&
          path.substr(0, path.rfind('/')) == (root == "/" ? "" : root);
 }
 
@@ -543,19 +569,19 @@ Ruling FileRules::rule_for(Act act, std::string_view path, bool is_dir, const Su
   return state.git_ruling(act, path, is_dir, around);
 }
 
-Look FileRules::must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const {
+WalkScope FileRules::must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const {
   const State& state = *state_;
-  if (state.globs_move(old_path, new_path)) return Look::kAll;
-  if (!state.protects || state.root_of(new_path).empty()) return Look::kNone;
-  if (state.root_of(old_path).empty()) return Look::kAll;
-  const GitPlaces places = git_places(new_path, true);
-  if (places.certain.name != GitName::kNone || state.is_git_s(new_path, state.root_of(new_path), around)) return Look::kAll;
-  for (int i = 0; i < places.count; ++i) {
-    if (is_git_dir(around, places.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return Look::kAll;
+  if (state.globs_move(old_path, new_path)) return WalkScope::kAll;
+  if (!state.protects || state.root_of(new_path).empty()) return WalkScope::kNone;
+  if (state.root_of(old_path).empty()) return WalkScope::kAll;
+  const GitRoles roles = git_roles(new_path, true);
+  if (roles.certain.name != GitName::kNone || state.is_git_s(new_path, state.root_of(new_path), around)) return WalkScope::kAll;
+  for (int i = 0; i < roles.count; ++i) {
+    if (is_git_dir(around, roles.if_git_dir[static_cast<std::size_t>(i)].up - 1)) return WalkScope::kAll;
   }
   // A work tree that is moved to where its names are free, and back.
   const bool freed = leads_through_unprotected(old_path) && !leads_through_unprotected(new_path);
-  return freed || policy::is_protected_parent(last_of(new_path)) ? Look::kAgentNames : Look::kNone;
+  return freed || policy::is_protected_parent(last_of(new_path)) ? WalkScope::kAgentNames : WalkScope::kNone;
 }
 
 Ruling FileRules::agent_rule(Act act, std::string_view path, const Surroundings& around) const {

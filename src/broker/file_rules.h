@@ -57,23 +57,23 @@ struct Ruling {
   std::string_view allowed;        // what is allowed instead, how to ask
 };
 
-// What of the names below a directory has to be looked at when it gets a new path.
-enum class Look : std::uint8_t { kNone, kAgentNames, kAll };
+// Which names below a directory must be judged when the directory gets a new path.
+enum class WalkScope : std::uint8_t { kNone, kAgentNames, kAll };
 
-// What stands near the name that is asked about. Answered by the engine relative to the parent's descriptor.
+// Answers what exists near the name that is judged. The engine implements it relative to the parent's descriptor.
 class Surroundings {
  public:
   virtual ~Surroundings() = default;
-  // Does `name` exist in the directory `up` levels above the path's parent (0: the parent itself)? Links are not followed; what
-  // cannot be looked at exists.
+  // Whether `name` exists in the directory `up` levels above the path's parent (0: the parent itself). Links are not followed;
+  // what cannot be examined counts as existing.
   virtual bool exists(int up, std::string_view name) const = 0;
   // The same, but what was made at `when` or later does not count. Where that cannot be told it counts.
   virtual bool stood_before(int up, std::string_view name, const timespec& /*when*/) const { return exists(up, name); }
 };
 
-// Everything that may be touched, where no mount holds a path (second tier). Absolute; links of what exists resolved. The longer of
-// two wins, and of the same path: hidden, read-only, writable.
-struct HeldPaths {
+// The plain paths that these rules enforce where no mount does (second tier): everything that may be accessed. Absolute; links of
+// what exists are resolved. The longest matching path wins; for equal paths hidden, then read-only, then writable.
+struct EnforcedPaths {
   std::vector<std::string> writable, readonly, hidden;
   std::vector<std::string> readable;  // beside the writable; "/" for all
   std::vector<std::string> nodes;     // devices: opened for writing, and nothing else
@@ -109,8 +109,8 @@ struct FileRulesOptions {
   // What stands there when the run begins is hidden or read-only, with a mount over it: the directories above keep their names, or
   // it would be elsewhere for the next run.
   std::vector<std::string> in_place;
-  // Nobody else holds plain paths: these rules are the lock for every call that is performed.
-  std::optional<HeldPaths> held;
+  // Set where no mount enforces plain paths: then these rules are the lock for every call that is performed.
+  std::optional<EnforcedPaths> held;
 };
 
 class FileRules {
@@ -147,7 +147,7 @@ class FileRules {
   bool any() const noexcept;
   // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not
   // cover it here? `around` is that of `new_path`.
-  Look must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
+  WalkScope must_walk(std::string_view old_path, std::string_view new_path, const Surroundings& around) const;
   // rule_for() with the agent and editor names alone.
   Ruling agent_rule(Act act, std::string_view path, const Surroundings& around) const;
   // Directories in which pointers of git may lead (GitContext::roots).

@@ -1,3 +1,13 @@
+// Reads git's index (gitformat-index(5)) to judge one thing: which names a checkout on the host would write
+// to.
+//
+// Git can read the same bytes in two ways: one thread from the start, or several threads by the table of
+// offsets (IEOT), and the end of the entries may be told by an extension (EOIE). An index whose two readings
+// differ would show the judge one list of names and git another. So the tables are checked against the
+// entries that were read, and any difference is an objection.
+//
+// Names are held against what git's verify_path() refuses with every protection on, whatever core.protectHFS
+// and core.protectNTFS say: an older or differently configured git on the host may be the one that reads it.
 #include "broker/git_index.h"
 
 #include <cstddef>

@@ -1,3 +1,21 @@
+// What git does with the content of a control file, and which of it is inert.
+//
+// The rule is an allow list: a setting is accepted if it is known to run nothing, to write nowhere and to ask
+// no server (git_keys.cc). What stood in the file before may stay, entry by entry, since the user or their
+// tools wrote it; what the command itself took away and brings back counts as that, too (former_contents.h).
+// So a tool that rewrites the file with one more harmless setting works although the file has an alias or a
+// filter of the user's.
+//
+// The content is read as git reads it, and where versions of git or other programs read it differently it is
+// refused: NUL bytes, a configuration that git would refuse, a `<` at the start of a line (rerere takes that
+// for a conflict and writes through links).
+//
+// Pointers (`.git` files, gitdir, commondir, alternates, core.worktree) are judged by where they lead. They
+// are followed step by step (pointer_target_objection): `link/..` is not where its text says, so a link on
+// the way inside the roots refuses it, for the command could turn that link later. `commondir` may lead to
+// the repository it lies in and nowhere else: git reads settings and hooks there.
+//
+// A hook is refused whatever its content is.
 #include "broker/git_judge.h"
 
 #include <algorithm>

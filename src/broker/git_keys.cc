@@ -1,3 +1,12 @@
+// The settings of git that run nothing, as a table; everything that is not in it is objected to.
+//
+// A key is looked up in three forms: as it is, as section..name for any subsection, and as a member of a
+// section that is inert as a whole but for some names. A row may restrict the value as well (GitValue): on or
+// off only, a URL of a known scheme, one of git's own words. Git adds settings with each release, and an
+// unknown one may run a program, so what is new is refused until somebody has looked at it.
+//
+// Aliases are accepted when they consist of subcommands and options that are listed one by one: `-c`,
+// `--output` and `--upload-pack` make a harmless subcommand run or write something.
 #include "broker/git_keys.h"
 
 #include <algorithm>

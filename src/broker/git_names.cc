@@ -20,9 +20,9 @@ bool is_ntfs_dot_git(std::string_view name) noexcept {
 }
 
 // The components of a path, from the end: part(0) is the name itself.
-class Parts {
+class ReverseComponents {
  public:
-  explicit Parts(std::string_view path) noexcept : rest_(path) {}
+  explicit ReverseComponents(std::string_view path) noexcept : rest_(path) {}
   // Empty when there is none.
   std::string_view next() noexcept {
     while (rest_.ends_with('/')) rest_.remove_suffix(1);
@@ -102,21 +102,21 @@ GitName in_modules(std::string_view relative, bool is_dir) {
   return name == GitName::kHook || name == GitName::kSampleHook || name == GitName::kProgram ? GitName::kNone : name;
 }
 
-void add(GitPlaces& places, GitName name, int up) {
-  if (name != GitName::kNone && places.count < GitPlaces::kMax)
-    places.if_git_dir[static_cast<std::size_t>(places.count++)] = {name, up};
+void add(GitRoles& roles, GitName name, int up) {
+  if (name != GitName::kNone && roles.count < GitRoles::kMax)
+    roles.if_git_dir[static_cast<std::size_t>(roles.count++)] = {name, up};
 }
 
 // The meanings that depend on what stands above: as the name of a git directory one to three levels up, and of its worktrees.
-void add_by_neighbours(std::string_view path, bool is_dir, GitPlaces& places) {
+void add_by_neighbours(std::string_view path, bool is_dir, GitRoles& roles) {
   std::size_t from = path.size();
   for (int up = 1; up <= 5 && from > 0; ++up) {
     from = path.rfind('/', from - 1);
     if (from == std::string_view::npos) return;
     const std::string_view relative = path.substr(from + 1);
     const bool worktree = up >= 3 && folds_to(first_of(relative), "worktrees");
-    if (up <= 3) add(places, own_name(relative, is_dir), up);
-    if (worktree) add(places, own_name(after_first(after_first(relative)), is_dir), up);
+    if (up <= 3) add(roles, own_name(relative, is_dir), up);
+    if (worktree) add(roles, own_name(after_first(after_first(relative)), is_dir), up);
   }
 }
 
@@ -147,30 +147,30 @@ GitName name_in_git_dir(std::string_view relative, bool is_dir) {
   return own_name(relative, is_dir);
 }
 
-GitPlaces git_places(std::string_view path, bool is_dir) {
-  GitPlaces places;
-  Parts parts(path);
+GitRoles git_roles(std::string_view path, bool is_dir) {
+  GitRoles roles;
+  ReverseComponents parts(path);
   std::size_t length = path.size();
   int up = 0;
   for (std::string_view part = parts.next(); !part.empty(); part = parts.next(), ++up) {
     // A file of the work tree, unless the git directory that it lies in reads it by another name (remotes/NAME).
     if (up == 0 && part.size() >= kModulesFile.size() && folds_to(part, kModulesFile))
-      places.certain = {file_or_dir(GitName::kModulesFile, is_dir), 0};
+      roles.certain = {file_or_dir(GitName::kModulesFile, is_dir), 0};
     if (is_dot_git(part)) {
       if (up == 0) {
-        places.certain = {is_dir ? GitName::kDotGit : GitName::kPointer, 0};
-        return places;
+        roles.certain = {is_dir ? GitName::kDotGit : GitName::kPointer, 0};
+        return roles;
       }
       const std::size_t start = static_cast<std::size_t>(part.data() - path.data()) + part.size() + 1;
       const GitName name = name_in_git_dir(path.substr(start, length - start), is_dir);
-      if (name != GitName::kNone || places.certain.name == GitName::kNone) places.certain = {name, up};
+      if (name != GitName::kNone || roles.certain.name == GitName::kNone) roles.certain = {name, up};
       break;
     }
   }
-  const bool settled = places.certain.name != GitName::kNone && places.certain.name != GitName::kControlDir &&
-                       places.certain.name != GitName::kModulesFile;
-  if (!settled) add_by_neighbours(path, is_dir, places);
-  return places;
+  const bool settled = roles.certain.name != GitName::kNone && roles.certain.name != GitName::kControlDir &&
+                       roles.certain.name != GitName::kModulesFile;
+  if (!settled) add_by_neighbours(path, is_dir, roles);
+  return roles;
 }
 
 }  // namespace belljar::broker

@@ -42,21 +42,21 @@ enum class GitName : std::uint8_t {
   kModulesFile,   // .gitmodules of a work tree
 };
 
-struct GitPlace {
+struct GitRole {
   GitName name = GitName::kNone;
   int up = 0;  // the git directory is that many components above the name; 0 for `.git` itself
 };
 
-// What a path may be. At most kMax meanings: `hooks/config` is a hook of the directory above and the config of `hooks`.
-struct GitPlaces {
+// What a path may mean to git. At most kMax meanings: `hooks/config` is a hook of the directory above and the config of `hooks`.
+struct GitRoles {
   static constexpr int kMax = 6;
-  GitPlace certain;                         // the path alone says so, by a component `.git`; kNone: it does not
-  std::array<GitPlace, kMax> if_git_dir{};  // each holds if the directory `up` levels above is a git directory
-  int count = 0;                            // of if_git_dir; 0 when `certain` says all
+  GitRole certain;                         // the path alone says so, by a component `.git`; kNone: it does not
+  std::array<GitRole, kMax> if_git_dir{};  // each holds if the directory `up` levels above is a git directory
+  int count = 0;                           // of if_git_dir; 0 when `certain` says all
 };
 
 // `path` is absolute and normal. With `is_dir` the name is a directory, or is to become one.
-GitPlaces git_places(std::string_view path, bool is_dir);
+GitRoles git_roles(std::string_view path, bool is_dir);
 // The same below a directory that is known to be a git directory: `relative` has no leading slash.
 GitName name_in_git_dir(std::string_view relative, bool is_dir);
 

@@ -42,25 +42,25 @@ bool from_outside(const Context& context, int socket) noexcept {
   return ::getsockopt(socket, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &size) == 0 && cookie == context.host_netns;
 }
 
-constexpr int kLooks = 100;
-constexpr std::chrono::milliseconds kBetweenLooks{10};
+constexpr int kMostInspections = 100;
+constexpr std::chrono::milliseconds kBetweenInspections{10};
 
 // We lack a descriptor or memory, which another call may give back in a moment. What listened unseen would be refused to its own
 // clients.
 bool is_short(int status) noexcept { return status == -EMFILE || status == -ENFILE || status == -ENOMEM; }
 
-// `look` gives 0 or -errno.
-template <class Look>
-int look_in_time(Look look) {
-  int status = look();
-  for (int looks = 1; is_short(status) && looks < kLooks; ++looks) {
-    std::this_thread::sleep_for(kBetweenLooks);
-    status = look();
+// `inspect` gives 0 or -errno.
+template <class Inspect>
+int inspect_in_time(Inspect inspect) {
+  int status = inspect();
+  for (int inspections = 1; is_short(status) && inspections < kMostInspections; ++inspections) {
+    std::this_thread::sleep_for(kBetweenInspections);
+    status = inspect();
   }
   return status;
 }
 
-// -ENOBUFS: too many. Else 0, -errno of the look.
+// -ENOBUFS: too many. Else 0, -errno of the inspection.
 int note_by_file(Context& context, int socket) {
   UniqueFd file(::ioctl(socket, SIOCUNIXFILE, 0));
   if (!file.valid()) return errno == EPERM ? -EPERM : is_short(-errno) ? -errno : 0;  // ENOENT: an abstract name, or none
@@ -87,7 +87,7 @@ int note(Context& context, const Caller& caller, int socket) {
   const kernel::UnixSockets sockets = context.options.filter.unix_sockets;
   if (sockets == kernel::UnixSockets::kAll || sockets == kernel::UnixSockets::kAnyJudged) return 0;  // no connect asks whose it is
   if (socket_option(socket, SO_DOMAIN) != AF_UNIX || has_peer(socket) || from_outside(context, socket)) return 0;
-  const int status = look_in_time([&] {
+  const int status = inspect_in_time([&] {
     const int by_file = note_by_file(context, socket);
     return by_file == -EPERM ? note_by_diag(context, socket) : by_file;
   });
@@ -112,7 +112,7 @@ int listen_here(Context& context, const Caller& caller, const Call& call, int so
 int judge(Context& context, const Call& call) {
   Caller caller(call.tid);
   OrErrno<UniqueFd> socket = errno_is(EBADF);
-  (void)look_in_time([&] {
+  (void)inspect_in_time([&] {
     socket = caller.duplicate(static_cast<int>(call.args[0]));
     return socket ? 0 : -socket.error();
   });

@@ -16,36 +16,36 @@ namespace belljar::broker {
 namespace {
 
 // A path argument with where it starts.
-struct Named {
+struct PathArgument {
   std::string path;
-  Start start;
+  StartDir start;
 };
 
-int take(FileCall& file, Named& named, std::uint64_t dirfd, std::uint64_t address) {
-  if (const int status = file.take_path(address, named.path); status != 0) return status;
-  if (named.path.empty()) return -ENOENT;
-  return file.take_start(dirfd, named.path, named.start);
+int read_argument(FileCall& file, PathArgument& argument, std::uint64_t dirfd, std::uint64_t address) {
+  if (const int status = file.read_path(address, argument.path); status != 0) return status;
+  if (argument.path.empty()) return -ENOENT;
+  return file.open_start(dirfd, argument.path, argument.start);
 }
 
 // For calls that make a name: what is there already is the kernel's to say. `rule` says what the rules say of a place.
 template <class Rule, class Perform>
-int make_name(FileCall& file, Act act, Named& named, Rule rule, Perform perform) {
+int make_name(FileCall& file, Act act, PathArgument& argument, Rule rule, Perform perform) {
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
-  auto place = file.places().parent(named.start.fd.get(), named.path);
-  if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
-  if (const int status = file.own_for_marker(*place); status != 0) return status;
-  const auto judge = [&]() -> Ruling { return rule(*place); };
+  auto entry = file.resolver().parent(argument.start.fd.get(), argument.path);
+  if (!entry) return file.explain_way(act, argument.start.fd.get(), argument.path, PathResolver::Last::kStay, -entry.error());
+  if (const int status = file.own_for_marker(*entry); status != 0) return status;
+  const auto judge = [&]() -> Ruling { return rule(*entry); };
   Ruling ruling = judge();
   if (ruling.answer != Answer::kAllow) {
-    if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
-    if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, place->path(), ruling);
+    if (exists_at(entry->dir, std::string(entry->bare()))) return -EEXIST;
+    if (ruling.answer != Answer::kMakesGitDir) return file.refuse(act, entry->path(), ruling);
     if (const int status = file.own_directories(); status != 0) return status;
-    place->dir_path.clear();  // it may have moved while nobody held it
-    if (const int status = admit_git_dir(file, act, *place, judge()); status != 0) return status;
+    entry->dir_path.clear();  // it may have moved while nobody held it
+    if (const int status = admit_git_dir(file, act, *entry, judge()); status != 0) return status;
   }
-  file.take_umask();
-  return file.explain(act, *place, perform(*place));
+  file.adopt_umask();
+  return file.explain(act, *entry, perform(*entry));
 }
 
 // What mknod(2) says of a type before it looks at the path.
@@ -55,41 +55,41 @@ int check_type(mode_t type) {
   return known ? 0 : -EINVAL;
 }
 
-int make_node(FileCall& file, Named& named, mode_t mode, std::uint64_t device) {
+int make_node(FileCall& file, PathArgument& argument, mode_t mode, std::uint64_t device) {
   const mode_t type = mode & S_IFMT;
   const Act act = type == 0 || type == S_IFREG ? Act::kCreate : Act::kMknod;
-  const auto rule = [&](Place& place) { return file.rule(act, place, false); };
-  return make_name(file, act, named, rule, [&](const Place& place) {
-    return result_of(static_cast<int>(::syscall(SYS_mknodat, place.dir, place.name.c_str(), mode, static_cast<unsigned>(device))));
+  const auto rule = [&](DirEntry& entry) { return file.rule(act, entry, false); };
+  return make_name(file, act, argument, rule, [&](const DirEntry& entry) {
+    return result_of(static_cast<int>(::syscall(SYS_mknodat, entry.dir, entry.name.c_str(), mode, static_cast<unsigned>(device))));
   });
 }
 
-int remove_name(FileCall& file, Named& named, int flags) {
+int remove_name(FileCall& file, PathArgument& argument, int flags) {
   const Act act = flags != 0 ? Act::kRmdir : Act::kUnlink;
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
-  auto place = file.places().parent(named.start.fd.get(), named.path);
-  if (!place) return file.explain_way(act, named.start.fd.get(), named.path, Places::Last::kStay, -place.error());
-  if (place->is_root) return flags != 0 ? -EBUSY : -EISDIR;
-  Ruling ruling = file.rule(act, *place, flags != 0);
-  if (ruling.answer == Answer::kAllow) ruling = file.removal_rule(*place);
+  auto entry = file.resolver().parent(argument.start.fd.get(), argument.path);
+  if (!entry) return file.explain_way(act, argument.start.fd.get(), argument.path, PathResolver::Last::kStay, -entry.error());
+  if (entry->is_root) return flags != 0 ? -EBUSY : -EISDIR;
+  Ruling ruling = file.rule(act, *entry, flags != 0);
+  if (ruling.answer == Answer::kAllow) ruling = file.removal_rule(*entry);
   if (ruling.answer != Answer::kAllow) {
-    if (!exists_at(place->dir, std::string(place->bare()))) return -ENOENT;
-    return file.refuse(act, place->path(), ruling);
+    if (!exists_at(entry->dir, std::string(entry->bare()))) return -ENOENT;
+    return file.refuse(act, entry->path(), ruling);
   }
-  if (place->is_name() && is_mount_point(place->dir, std::string(place->bare()))) return file.explain(act, *place, -EBUSY);
-  if (act == Act::kUnlink) remember_file(file, *place);
-  return file.explain(act, *place, result_of(::unlinkat(place->dir, place->name.c_str(), flags)));
+  if (entry->is_name() && is_mount_point(entry->dir, std::string(entry->bare()))) return file.explain(act, *entry, -EBUSY);
+  if (act == Act::kUnlink) remember_file(file, *entry);
+  return file.explain(act, *entry, result_of(::unlinkat(entry->dir, entry->name.c_str(), flags)));
 }
 
 // What linkat(2) links: a name, or a file that a descriptor or a followed link leads to.
 struct Source {
-  Place place;
+  DirEntry entry;
   UniqueFd file;
 };
 
-int find_source(FileCall& file, const Named& from, int flags, Source& source) {
-  const auto not_found = [&](Places::Last last, int error) {
+int find_source(FileCall& file, const PathArgument& from, int flags, Source& source) {
+  const auto not_found = [&](PathResolver::Last last, int error) {
     return file.explain_way(Act::kHardLink, from.start.fd.get(), from.path, last, -error);
   };
   if (from.path.empty()) {
@@ -98,41 +98,41 @@ int find_source(FileCall& file, const Named& from, int flags, Source& source) {
     return source.file.valid() ? 0 : -errno;
   }
   if ((flags & AT_SYMLINK_FOLLOW) != 0 || from.path.ends_with('/')) {
-    auto found = file.places().object(from.start.fd.get(), from.path, Places::Last::kFollow);
-    if (!found) return not_found(Places::Last::kFollow, found.error());
+    auto found = file.resolver().object(from.start.fd.get(), from.path, PathResolver::Last::kFollow);
+    if (!found) return not_found(PathResolver::Last::kFollow, found.error());
     source.file = *std::move(found);
     return 0;
   }
-  auto found = file.places().parent(from.start.fd.get(), from.path);
-  if (!found) return not_found(Places::Last::kStay, found.error());
-  source.place = *std::move(found);
+  auto found = file.resolver().parent(from.start.fd.get(), from.path);
+  if (!found) return not_found(PathResolver::Last::kStay, found.error());
+  source.entry = *std::move(found);
   struct stat now{};
-  return result_of(::fstatat(source.place.dir, source.place.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
+  return result_of(::fstatat(source.entry.dir, source.entry.name.c_str(), &now, AT_SYMLINK_NOFOLLOW));
 }
 
 // The name by which a file was reached, judged like any other; none for what has no name.
 Ruling rule_on_source(FileCall& file, Source& source, std::string& path) {
   if (!source.file.valid()) {
-    path = source.place.path();
-    return file.rule(Act::kHardLink, source.place, false);
+    path = source.entry.path();
+    return file.rule(Act::kHardLink, source.entry, false);
   }
   path = path_of(source.file.get());
   if (file.judged() && path.empty()) return FileCall::unnamed();
   const std::size_t slash = path.rfind('/');
   struct stat now{};
   if (!file.judged() || slash == std::string::npos || ::fstat(source.file.get(), &now) != 0 || now.st_nlink == 0) return {};
-  auto parent = file.places().parent(-1, path);
+  auto parent = file.resolver().parent(-1, path);
   if (!parent) return {.answer = Answer::kRefuse, .errnum = EACCES, .rule = "filesystem.protect"};
   return file.rule(Act::kHardLink, *parent, false);
 }
 
 // A link may not be linked to where none may be made. A file that is linked there is held first: nobody puts a link in its place.
 // -errno where it is a link; 0: go on.
-int refuse_links(FileCall& file, Source& source, Place& to) {
+int refuse_links(FileCall& file, Source& source, DirEntry& to) {
   const Ruling ruling = file.rule(Act::kSymlink, to, false);
   if (ruling.answer == Answer::kAllow) return 0;
   if (!source.file.valid()) {
-    source.file = UniqueFd(::openat(source.place.dir, source.place.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    source.file = UniqueFd(::openat(source.entry.dir, source.entry.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!source.file.valid()) return -errno;
   }
   struct stat now{};
@@ -146,13 +146,13 @@ int refuse_links(FileCall& file, Source& source, Place& to) {
 bool changes_inode(FileCall& file, Source& source) {
   const int upper = file.context.upper.get();
   if (upper < 0) return false;
-  const std::string path = source.file.valid() ? path_of(source.file.get()) : source.place.path();
+  const std::string path = source.file.valid() ? path_of(source.file.get()) : source.entry.path();
   const std::string& workspace = file.context.options.overlay->path;
   if (!path.starts_with(workspace) || path.size() <= workspace.size() + 1 || path[workspace.size()] != '/') return false;
   constexpr unsigned kWanted = STATX_TYPE | STATX_NLINK | STATX_MNT_ID;
   struct statx now{}, around{};
   const bool open = source.file.valid();
-  if (::statx(open ? source.file.get() : source.place.dir, open ? "" : source.place.name.c_str(),
+  if (::statx(open ? source.file.get() : source.entry.dir, open ? "" : source.entry.name.c_str(),
               AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW, kWanted, &now) != 0 ||
       ::statx(file.context.root, workspace.c_str() + 1, AT_SYMLINK_NOFOLLOW, STATX_MNT_ID, &around) != 0)
     return false;
@@ -167,47 +167,47 @@ bool changes_inode(FileCall& file, Source& source) {
 }
 
 int explain_source(FileCall& file, Source& source, int status) {
-  if (!source.file.valid()) return file.explain_hidden(Act::kHardLink, source.place, status);
+  if (!source.file.valid()) return file.explain_hidden(Act::kHardLink, source.entry, status);
   const std::string path = status == 0 ? "" : path_of(source.file.get());
-  auto place = path.starts_with('/') ? file.places().parent(-1, path) : OrErrno<Place>(errno_is(ENOENT));
-  return place ? file.explain_hidden(Act::kHardLink, *place, status) : status;
+  auto entry = path.starts_with('/') ? file.resolver().parent(-1, path) : OrErrno<DirEntry>(errno_is(ENOENT));
+  return entry ? file.explain_hidden(Act::kHardLink, *entry, status) : status;
 }
 
-int link_names(FileCall& file, const Named& from, Named& to, int flags) {
+int link_names(FileCall& file, const PathArgument& from, PathArgument& to, int flags) {
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
   Source source;
   if (const int status = find_source(file, from, flags, source); status != 0) return status;
-  auto place = file.places().parent(to.start.fd.get(), to.path);
-  if (!place) return file.explain_way(Act::kHardLink, to.start.fd.get(), to.path, Places::Last::kStay, -place.error());
-  if (const int status = file.own_for_marker(*place, &source.place); status != 0) return status;
+  auto entry = file.resolver().parent(to.start.fd.get(), to.path);
+  if (!entry) return file.explain_way(Act::kHardLink, to.start.fd.get(), to.path, PathResolver::Last::kStay, -entry.error());
+  if (const int status = file.own_for_marker(*entry, &source.entry); status != 0) return status;
   std::string old_path;
   Ruling ruling = rule_on_source(file, source, old_path);
   std::string target = old_path;
   if (ruling.answer == Answer::kAllow) {
-    ruling = file.rule(Act::kHardLink, *place, false);
-    target = ruling.answer != Answer::kAllow ? place->path() : "";
+    ruling = file.rule(Act::kHardLink, *entry, false);
+    target = ruling.answer != Answer::kAllow ? entry->path() : "";
   }
   if (ruling.answer != Answer::kAllow) {
-    if (exists_at(place->dir, std::string(place->bare()))) return -EEXIST;
+    if (exists_at(entry->dir, std::string(entry->bare()))) return -EEXIST;
     return file.refuse(Act::kHardLink, target, ruling);
   }
-  if (const int refused = file.judged() && place->is_name() ? refuse_links(file, source, *place) : 0; refused != 0) return refused;
-  if (changes_inode(file, source)) return exists_at(place->dir, std::string(place->bare())) ? -EEXIST : -EXDEV;
+  if (const int refused = file.judged() && entry->is_name() ? refuse_links(file, source, *entry) : 0; refused != 0) return refused;
+  if (changes_inode(file, source)) return exists_at(entry->dir, std::string(entry->bare())) ? -EEXIST : -EXDEV;
   int status = 0;
   if (source.file.valid()) {
-    status = ::linkat(AT_FDCWD, own_link(source.file.get()).c_str(), place->dir, place->name.c_str(), AT_SYMLINK_FOLLOW);
+    status = ::linkat(AT_FDCWD, own_link(source.file.get()).c_str(), entry->dir, entry->name.c_str(), AT_SYMLINK_FOLLOW);
   } else {
-    status = ::linkat(source.place.dir, source.place.name.c_str(), place->dir, place->name.c_str(), 0);
+    status = ::linkat(source.entry.dir, source.entry.name.c_str(), entry->dir, entry->name.c_str(), 0);
   }
   status = result_of(status);
   if (const int answer = explain_source(file, source, status); file.told()) return answer;
-  return file.explain(Act::kHardLink, *place, status);
+  return file.explain(Act::kHardLink, *entry, status);
 }
 
 // cp -r makes a link like that in a hidden name's place. Following it notes that the name was used (runtime/used_names.h).
 int copy_mask(FileCall& file, std::string_view text) {
-  (void)file.places().object(-1, text, Places::Last::kFollow);
+  (void)file.resolver().object(-1, text, PathResolver::Last::kFollow);
   return -EACCES;
 }
 
@@ -216,35 +216,35 @@ int copy_mask(FileCall& file, std::string_view text) {
 int perform_mkdir(FileCall& file) {
   const bool at = file.call.number == SYS_mkdirat;
   const auto& args = file.call.args;
-  Named named;
-  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
+  PathArgument argument;
+  if (const int status = read_argument(file, argument, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
-  const auto rule = [&](Place& place) { return file.rule(Act::kMkdir, place, true); };
-  return make_name(file, Act::kMkdir, named, rule,
-                   [&](const Place& place) { return result_of(::mkdirat(place.dir, place.name.c_str(), mode)); });
+  const auto rule = [&](DirEntry& entry) { return file.rule(Act::kMkdir, entry, true); };
+  return make_name(file, Act::kMkdir, argument, rule,
+                   [&](const DirEntry& entry) { return result_of(::mkdirat(entry.dir, entry.name.c_str(), mode)); });
 }
 
 int perform_mknod(FileCall& file) {
   const bool at = file.call.number == SYS_mknodat;
   const auto& args = file.call.args;
-  Named named;
+  PathArgument argument;
   const auto mode = static_cast<mode_t>(args[at ? 2 : 1] & 0xffffU);
   if (const int status = check_type(mode & S_IFMT); status != 0) return status;
-  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
-  return make_node(file, named, mode, args[at ? 3 : 2]);
+  if (const int status = read_argument(file, argument, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
+  return make_node(file, argument, mode, args[at ? 3 : 2]);
 }
 
 int perform_symlink(FileCall& file) {
   const bool at = file.call.number == SYS_symlinkat;
   const auto& args = file.call.args;
   std::string text;
-  Named named;
-  if (const int status = file.take_path(args[0], text); status != 0) return status;
+  PathArgument argument;
+  if (const int status = file.read_path(args[0], text); status != 0) return status;
   if (text.empty()) return -ENOENT;
-  if (const int status = take(file, named, at ? args[1] : kFromCwd, args[at ? 2 : 1]); status != 0) return status;
-  const auto rule = [&](Place& place) { return file.rule_link(place, text); };
-  return make_name(file, Act::kSymlink, named, rule, [&](const Place& place) {
-    return is_mask(text) ? copy_mask(file, text) : result_of(::symlinkat(text.c_str(), place.dir, place.name.c_str()));
+  if (const int status = read_argument(file, argument, at ? args[1] : kFromCwd, args[at ? 2 : 1]); status != 0) return status;
+  const auto rule = [&](DirEntry& entry) { return file.rule_link(entry, text); };
+  return make_name(file, Act::kSymlink, argument, rule, [&](const DirEntry& entry) {
+    return is_mask(text) ? copy_mask(file, text) : result_of(::symlinkat(text.c_str(), entry.dir, entry.name.c_str()));
   });
 }
 
@@ -253,9 +253,9 @@ int perform_unlink(FileCall& file) {
   const bool at = file.call.number == SYS_unlinkat;
   const int flags = at ? static_cast<int>(args[2]) : file.call.number == SYS_rmdir ? AT_REMOVEDIR : 0;
   if ((flags & ~AT_REMOVEDIR) != 0) return -EINVAL;
-  Named named;
-  if (const int status = take(file, named, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
-  return remove_name(file, named, flags);
+  PathArgument argument;
+  if (const int status = read_argument(file, argument, at ? args[0] : kFromCwd, args[at ? 1 : 0]); status != 0) return status;
+  return remove_name(file, argument, flags);
 }
 
 int perform_link(FileCall& file) {
@@ -263,13 +263,13 @@ int perform_link(FileCall& file) {
   const bool at = file.call.number == SYS_linkat;
   const int flags = at ? static_cast<int>(args[4]) : 0;
   if ((flags & ~(AT_SYMLINK_FOLLOW | AT_EMPTY_PATH)) != 0) return -EINVAL;
-  Named from, to;
-  if (const int status = file.take_path(args[at ? 1 : 0], from.path); status != 0) return status;
+  PathArgument from, to;
+  if (const int status = file.read_path(args[at ? 1 : 0], from.path); status != 0) return status;
   if (from.path.empty() && (flags & AT_EMPTY_PATH) == 0) return -ENOENT;
-  if (const int status = file.take_start(at ? args[0] : kFromCwd, from.path, from.start); status != 0) return status;
+  if (const int status = file.open_start(at ? args[0] : kFromCwd, from.path, from.start); status != 0) return status;
   // A wrong second argument counts only after the first was found.
-  int second = file.take_path(args[at ? 3 : 1], to.path);
-  if (second == 0) second = to.path.empty() ? -ENOENT : file.take_start(at ? args[2] : kFromCwd, to.path, to.start);
+  int second = file.read_path(args[at ? 3 : 1], to.path);
+  if (second == 0) second = to.path.empty() ? -ENOENT : file.open_start(at ? args[2] : kFromCwd, to.path, to.start);
   if (second == 0) return link_names(file, from, to, flags);
   if (const int status = file.begin(); status != 0) return status;
   Source source;

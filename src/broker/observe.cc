@@ -37,11 +37,11 @@ constexpr auto kAbsent = Use::If::kAbsent, kThere = Use::If::kThere;
 
 constexpr Use kUses[] = {
     {SYS_openat, 0, 1, ObservedAct::kRead, 2},
-    {SYS_newfstatat, 0, 1, ObservedAct::kLook},
-    {SYS_statx, 0, 1, ObservedAct::kLook},
-    {SYS_faccessat, 0, 1, ObservedAct::kLook},
-    {SYS_faccessat2, 0, 1, ObservedAct::kLook},
-    {SYS_readlinkat, 0, 1, ObservedAct::kLook},
+    {SYS_newfstatat, 0, 1, ObservedAct::kQuery},
+    {SYS_statx, 0, 1, ObservedAct::kQuery},
+    {SYS_faccessat, 0, 1, ObservedAct::kQuery},
+    {SYS_faccessat2, 0, 1, ObservedAct::kQuery},
+    {SYS_readlinkat, 0, 1, ObservedAct::kQuery},
     {SYS_truncate, -1, 0, ObservedAct::kWrite},
     {SYS_fchmodat, 0, 1, ObservedAct::kWrite},
     {kernel::sys::kFchmodat2, 0, 1, ObservedAct::kWrite},
@@ -58,10 +58,10 @@ constexpr Use kUses[] = {
 #if defined(__x86_64__)
     {SYS_open, -1, 0, ObservedAct::kRead, 1},
     {SYS_creat, -1, 0, ObservedAct::kMake},
-    {SYS_stat, -1, 0, ObservedAct::kLook},
-    {SYS_lstat, -1, 0, ObservedAct::kLook},
-    {SYS_access, -1, 0, ObservedAct::kLook},
-    {SYS_readlink, -1, 0, ObservedAct::kLook},
+    {SYS_stat, -1, 0, ObservedAct::kQuery},
+    {SYS_lstat, -1, 0, ObservedAct::kQuery},
+    {SYS_access, -1, 0, ObservedAct::kQuery},
+    {SYS_readlink, -1, 0, ObservedAct::kQuery},
     {SYS_chmod, -1, 0, ObservedAct::kWrite},
     {SYS_mkdir, -1, 0, ObservedAct::kMake, -1, kAbsent},
     {SYS_rmdir, -1, 0, ObservedAct::kMake, -1, kThere},
@@ -99,12 +99,12 @@ std::string link_of(int file) {
   return path;
 }
 
-struct Reached {
+struct PathLookup {
   std::string path;  // empty: not there, or not to be seen by us
   bool directory = false;
 };
 
-Reached look_up(Caller& caller, const std::string& path) {
+PathLookup look_up(Caller& caller, const std::string& path) {
   const auto view = PathView::create(caller, path);
   if (!view) return {};
   const auto file = view->open();
@@ -125,17 +125,17 @@ std::pair<std::string, std::string> split(std::string path) {
 
 Observation observation_of(Caller& caller, const std::string& path, ObservedAct act) {
   const auto [parent, name] = split(path);
-  const Reached whole = look_up(caller, path);
+  const PathLookup whole = look_up(caller, path);
   // A name that changes is itself meant, not what a link of that name leads to.
   if (act != ObservedAct::kMake && !whole.path.empty()) return {act, whole.path, true, whole.directory};
-  const Reached above = look_up(caller, parent);
+  const PathLookup above = look_up(caller, parent);
   const std::string base = !above.path.empty() ? above.path : parent.starts_with('/') ? parent : caller.cwd_path() + "/" + parent;
   return {act, (base == "/" ? "" : base) + "/" + name, !whole.path.empty(), whole.directory};
 }
 
 // What an open really does to `path`.
 ObservedAct act_of_open(std::uint64_t flags, bool exists) {
-  if ((flags & O_PATH) != 0) return ObservedAct::kLook;
+  if ((flags & O_PATH) != 0) return ObservedAct::kQuery;
   if ((flags & O_TMPFILE) == O_TMPFILE) return ObservedAct::kMake;
   if ((flags & O_CREAT) != 0 && !exists) return ObservedAct::kMake;
   return (flags & (O_ACCMODE | O_TRUNC)) != 0 ? ObservedAct::kWrite : ObservedAct::kRead;
@@ -155,7 +155,7 @@ void observe_use(Context& context, const Call& call, const Use& use) {
     if (act == ObservedAct::kMake && seen.exists) seen.path += "/", seen.directory = false;
     seen.act = act;
   }
-  if (use.acts != Use::If::kAny && seen.exists != (use.acts == kThere)) seen.act = ObservedAct::kLook;
+  if (use.acts != Use::If::kAny && seen.exists != (use.acts == kThere)) seen.act = ObservedAct::kQuery;
   if (use.number == SYS_truncate && !seen.exists) return;
   seen.tid = call.tid;
   if (still_waiting(context.listener.get(), call.id)) context.options.observer(seen);

@@ -1,4 +1,32 @@
 // open, openat, openat2, creat: a descriptor is opened here and given to the caller.
+//
+// Why here: openat2's flags and every path lie behind pointers that no filter sees, and a call that is
+// checked and then continued can be changed by a second thread before the kernel reads it again.
+//
+// Three ways, from cheap to thorough:
+//   1. open_plainly: the text of the path says all there is, and no rule minds that text. One openat2(2) from
+//      the caller's root with RESOLVE_NO_SYMLINKS: when it succeeds, the text that was judged is what was
+//      opened. What it stumbles on (a link, a mount, a lease) takes the second way, where it is judged anew.
+//   2. The loop of perform_open: resolve to a DirEntry, judge the name, open that name under that directory
+//      without following a link; a last link that is to be followed leads to the next DirEntry, judged as
+//      well. perform_scoped is the same for RESOLVE_BENEATH and RESOLVE_IN_ROOT, whose scope the kernel
+//      keeps.
+//   3. open_ruled: a rule has a say. The name is looked at first; a control file of git becomes a staged
+//      file.
+//
+// Nothing may wait while the directories are locked, so every open is tried with O_NONBLOCK first. ENXIO of a
+// FIFO or EAGAIN of a lease says that it would have waited: then the lock is released and the open repeated
+// as the caller asked (open_waiting, await_writer), within the bound of Receivers::Wait and ended by the
+// caller's signals.
+//
+// What an open by somebody else changes, and what is done about it: the controlling terminal (O_NOCTTY, and
+// /dev/tty is opened as the caller's own device), files of /proc that ask for ptrace access
+// (open_process_file), a tun device, which belongs to its opener's network namespace (refused), the umask and
+// the permissions (the caller's, taken over).
+//
+// give(): the broker's own copy of the descriptor is closed before the caller goes on, which may close its
+// own and expect to have been the last (ETXTBSY, flock(2), the end of a pipe). Hence ADDFD and the answer are
+// two calls.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
@@ -27,7 +55,7 @@
 #include "broker/file_rules.h"
 #include "broker/notification.h"
 #include "broker/one_processor.h"
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 #include "broker/receivers.h"
 #include "kernel/seccomp.h"
 #include "policy/refusal.h"
@@ -46,7 +74,7 @@ constexpr std::uint64_t kWithPath = O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXE
 struct Opening {
   FileCall& file;
   std::string path;
-  Start start;
+  StartDir start;
   std::uint64_t flags = 0;
   mode_t mode = 0;
   std::uint64_t resolve = 0;
@@ -87,11 +115,11 @@ int open_terminal(Opening& opening) {
     device = opening.file.caller.terminal();
   }
   if (device == 0) return -ENXIO;
-  opening.file.places().restrict_to(0);  // what was asked for led to the device
-  auto place = opening.file.places().object(-1, format("/dev/pts/{}", minor(device)), Places::Last::kFollow);
+  opening.file.resolver().restrict_to(0);  // what was asked for led to the device
+  auto entry = opening.file.resolver().object(-1, format("/dev/pts/{}", minor(device)), PathResolver::Last::kFollow);
   struct stat now{};
-  if (!place || ::fstat(place->get(), &now) != 0 || !S_ISCHR(now.st_mode) || now.st_rdev != device) return -ENXIO;
-  return keep(opening, open_at(AT_FDCWD, own_link(place->get()).c_str(),
+  if (!entry || ::fstat(entry->get(), &now) != 0 || !S_ISCHR(now.st_mode) || now.st_rdev != device) return -ENXIO;
+  return keep(opening, open_at(AT_FDCWD, own_link(entry->get()).c_str(),
                                opening.flags & ~std::uint64_t{O_CREAT | O_EXCL | O_NOFOLLOW}, 0, 0));
 }
 
@@ -136,9 +164,9 @@ bool is_sealed_fifo(const Opening& opening, int object) {
 }
 
 // The same before the name is opened: even an open that is closed at once is seen by a FIFO's reader.
-bool names_sealed_fifo(const Opening& opening, const Place& place) {
-  if (!opening.writes() || !on_read_only_mount(place.dir)) return false;
-  const UniqueFd object(open_at(place.dir, place.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS));
+bool names_sealed_fifo(const Opening& opening, const DirEntry& entry) {
+  if (!opening.writes() || !on_read_only_mount(entry.dir)) return false;
+  const UniqueFd object(open_at(entry.dir, entry.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS));
   return object.valid() && is_sealed_fifo(opening, object.get());
 }
 
@@ -153,7 +181,7 @@ void make_wait(int file) {
   (void)::ioctl(file, FIONBIO, &off);
 }
 
-int take_reader(Opening& opening, UniqueFd reader) {
+int adopt_reader(Opening& opening, UniqueFd reader) {
   make_wait(reader.get());
   opening.opened = std::move(reader);
   return 0;
@@ -163,13 +191,13 @@ int take_reader(Opening& opening, UniqueFd reader) {
 // may have written and gone before a second open begins, which would then wait for others. So `reader` is looked at between times.
 int await_writer(Opening& opening, UniqueFd reader) {
   opening.file.release_directories();
-  if (had_writer(reader.get())) return take_reader(opening, std::move(reader));
+  if (had_writer(reader.get())) return adopt_reader(opening, std::move(reader));
   const Receivers::Wait wait(opening.file.slot);
   if (!wait.granted()) return kTooManyWait;
   while (!had_writer(reader.get())) {
     if (const int status = try_waiting(opening, reader.get(), Receivers::Until::kEveryTick); status != -EINTR) return status;
   }
-  return take_reader(opening, std::move(reader));
+  return adopt_reader(opening, std::move(reader));
 }
 
 // What an open without waiting said: some files take it for an answer of its own.
@@ -213,30 +241,30 @@ int open_object(Opening& opening, int object) {
 //
 // The same for a process that the calling thread traces, as a debugger writes its breakpoints: to let it attach the kernel asked
 // for the same access, and that memory is open to it by ptrace(2) anyway. The directory is held, so it is that process or none.
-int open_process_file(Opening& opening, const Place& place) {
-  Places& places = opening.file.places();
-  if (!places.is_own_process(place.dir) && !places.is_traced_process(place.dir)) return -EACCES;
+int open_process_file(Opening& opening, const DirEntry& entry) {
+  PathResolver& resolver = opening.file.resolver();
+  if (!resolver.is_own_process(entry.dir) && !resolver.is_traced_process(entry.dir)) return -EACCES;
   const AsCaller reader(opening.file.context.options.uid, Identity::kReader);
   if (!reader.ok()) return -EACCES;
-  return open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+  return open_at(entry.dir, entry.name.c_str(), opening.flags | O_NONBLOCK, opening.mode,
                  opening.resolve | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
 // The name, no link followed. Without waiting first, since the directories are held.
-int open_name(Opening& opening, const Place& place) {
-  if (names_sealed_fifo(opening, place)) return -EACCES;
+int open_name(Opening& opening, const DirEntry& entry) {
+  if (names_sealed_fifo(opening, entry)) return -EACCES;
   const bool waits = !opening.has(O_NONBLOCK);
-  opening.file.take_umask();
-  int fd = open_at(place.dir, place.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  opening.file.adopt_umask();
+  int fd = open_at(entry.dir, entry.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
   if (fd == -EACCES || fd == -EPERM) {
-    if (const int own = open_process_file(opening, place); own >= 0) fd = own;
+    if (const int own = open_process_file(opening, entry); own >= 0) fd = own;
   }
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
     return look_at_opened(opening, waits);
   }
   if (fd != -ENXIO && fd != -EAGAIN) return fd;
-  const int object = open_at(place.dir, place.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
+  const int object = open_at(entry.dir, entry.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
   if (object < 0) return fd;
   const UniqueFd owned(object);
   struct stat now{};
@@ -244,12 +272,12 @@ int open_name(Opening& opening, const Place& place) {
   return open_object(opening, object);
 }
 
-Ruling rule_on(const Opening& opening, Place& place, bool exists) {
+Ruling rule_on(const Opening& opening, DirEntry& entry, bool exists) {
   Ruling ruling;
-  if (opening.creates() && !exists) ruling = opening.file.rule(Act::kCreate, place, false);
-  if (ruling.answer == Answer::kAllow && opening.writes()) ruling = opening.file.rule(Act::kWrite, place, false);
+  if (opening.creates() && !exists) ruling = opening.file.rule(Act::kCreate, entry, false);
+  if (ruling.answer == Answer::kAllow && opening.writes()) ruling = opening.file.rule(Act::kWrite, entry, false);
   if (ruling.answer == Answer::kAllow && opening.file.judged() && opening.file.context.options.rules->reads_matter()) {
-    ruling = opening.file.rule(Act::kRead, place, false);
+    ruling = opening.file.rule(Act::kRead, entry, false);
   }
   return ruling;
 }
@@ -264,8 +292,8 @@ Act act_of(const Opening& opening, bool exists) {
 // Nothing is known of what stands there.
 Act act_unseen(const Opening& opening) { return opening.writes() ? Act::kWrite : opening.creates() ? Act::kCreate : Act::kRead; }
 
-int open_staged(Opening& opening, Place& place, const Ruling& ruling, bool exists) {
-  auto fd = opening.file.context.staged.open(opening.file, place, ruling, opening.flags, opening.mode, exists);
+int open_staged(Opening& opening, DirEntry& entry, const Ruling& ruling, bool exists) {
+  auto fd = opening.file.context.staged.open(opening.file, entry, ruling, opening.flags, opening.mode, exists);
   if (!fd) return -fd.error();
   opening.opened = *std::move(fd);
   opening.staged = true;
@@ -273,45 +301,45 @@ int open_staged(Opening& opening, Place& place, const Ruling& ruling, bool exist
 }
 
 // A name that some rule has something to say about.
-int open_ruled(Opening& opening, Place& place) {
+int open_ruled(Opening& opening, DirEntry& entry) {
   FileCall& file = opening.file;
   struct stat now{};
-  const bool exists = ::fstatat(place.dir, std::string(place.bare()).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
+  const bool exists = ::fstatat(entry.dir, std::string(entry.bare()).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
   if (exists && S_ISLNK(now.st_mode) && opening.follows()) return kFollow;
   if (!exists && !opening.creates()) return -ENOENT;
   if (exists && opening.exclusive()) return -EEXIST;
   if (exists && S_ISLNK(now.st_mode)) return -ELOOP;
-  Ruling ruling = rule_on(opening, place, exists);
+  Ruling ruling = rule_on(opening, entry, exists);
   const bool hides = ruling.answer == Answer::kRefuse && ruling.allowed == policy::kHiddenByRule;
   if (exists && S_ISDIR(now.st_mode) && opening.writes() && !hides) return -EISDIR;
   if (ruling.answer == Answer::kMakesGitDir) {
     if (const int status = file.own_directories(); status != 0) return status;
-    place.dir_path.clear();  // it may have moved while nobody held it
-    ruling = rule_on(opening, place, exists);
-    if (const int status = admit_git_dir(file, Act::kCreate, place, ruling); status != 0) return status;
+    entry.dir_path.clear();  // it may have moved while nobody held it
+    ruling = rule_on(opening, entry, exists);
+    if (const int status = admit_git_dir(file, Act::kCreate, entry, ruling); status != 0) return status;
     ruling.answer = Answer::kAllow;
   }
-  if (ruling.answer == Answer::kRefuse) return file.refuse(act_of(opening, exists), place.path(), ruling);
-  if (ruling.answer == Answer::kJudge) return open_staged(opening, place, ruling, exists);
+  if (ruling.answer == Answer::kRefuse) return file.refuse(act_of(opening, exists), entry.path(), ruling);
+  if (ruling.answer == Answer::kJudge) return open_staged(opening, entry, ruling, exists);
   // Free while it exists. Were it gone by now, it would have to be judged as new.
-  if (!exists) return open_name(opening, place);
+  if (!exists) return open_name(opening, entry);
   const std::uint64_t asked = opening.flags;
   opening.flags &= ~std::uint64_t{O_CREAT};
-  const int status = open_name(opening, place);
+  const int status = open_name(opening, entry);
   opening.flags = asked;
   return status;
 }
 
-int open_place(Opening& opening, Place& place) {
+int open_place(Opening& opening, DirEntry& entry) {
   FileCall& file = opening.file;
   if (opening.creates()) {
-    if (const int status = file.own_for_marker(place); status != 0) return status;
+    if (const int status = file.own_for_marker(entry); status != 0) return status;
   }
-  const bool free = rule_on(opening, place, false).answer == Answer::kAllow;
-  const int status = free ? open_name(opening, place) : open_ruled(opening, place);
+  const bool free = rule_on(opening, entry, false).answer == Answer::kAllow;
+  const int status = free ? open_name(opening, entry) : open_ruled(opening, entry);
   if (status != -ELOOP || !opening.follows()) {
     if (status >= 0 || status == -kRestart) return status;
-    return file.explain(act_of(opening, exists_at(place.dir, std::string(place.bare()))), place, status);
+    return file.explain(act_of(opening, exists_at(entry.dir, std::string(entry.bare()))), entry, status);
   }
   return kFollow;
 }
@@ -324,9 +352,9 @@ int open_linked_file(Opening& opening, const UniqueFd& object) {
   if (file.context.staged.is_staged(object.get())) return -EACCES;
   if (file.judged() && path.empty()) return file.refuse(act_of(opening, true), opening.path, FileCall::unnamed());
   if (file.judged() && path.starts_with('/') && ::fstat(object.get(), &now) == 0 && now.st_nlink > 0) {
-    auto place = file.places().parent(-1, path);
-    if (!place) return -EACCES;
-    Ruling ruling = rule_on(opening, *place, true);
+    auto entry = file.resolver().parent(-1, path);
+    if (!entry) return -EACCES;
+    Ruling ruling = rule_on(opening, *entry, true);
     if (ruling.answer == Answer::kMakesGitDir) ruling.answer = Answer::kAllow;  // nothing is made
     if (ruling.answer != Answer::kAllow) return file.refuse(act_of(opening, true), path, ruling);
   }
@@ -334,13 +362,13 @@ int open_linked_file(Opening& opening, const UniqueFd& object) {
 }
 
 int open_unnamed(Opening& opening) {
-  const auto last = opening.has(O_NOFOLLOW) ? Places::Last::kStay : Places::Last::kFollow;
-  auto dir = opening.file.places().object(opening.start.fd.get(), opening.path, last);
+  const auto last = opening.has(O_NOFOLLOW) ? PathResolver::Last::kStay : PathResolver::Last::kFollow;
+  auto dir = opening.file.resolver().object(opening.start.fd.get(), opening.path, last);
   FileCall& file = opening.file;
   if (!dir) return file.explain_way(Act::kCreate, opening.start.fd.get(), opening.path, last, -dir.error());
-  file.places().restrict_to(0);
+  file.resolver().restrict_to(0);
   if (const int status = file.judge_object(Act::kCreate, dir->get(), "/unnamed"); status != 0) return status;
-  file.take_umask();
+  file.adopt_umask();
   const int fd = open_at(dir->get(), ".", opening.flags & ~std::uint64_t{O_NOFOLLOW}, opening.mode, 0);
   // /proc has none, and says so to those who may enter /proc/PID/fd: its owner, not us.
   if (fd == -EACCES && on_proc(dir->get())) return -EOPNOTSUPP;
@@ -348,7 +376,7 @@ int open_unnamed(Opening& opening) {
 }
 
 // For rules that ask what stands beside a name: they did.
-class Asked final : public Surroundings {
+class QueryRecorder final : public Surroundings {
  public:
   bool exists(int, std::string_view) const override { return asked_ = true; }
   bool any() const { return asked_; }
@@ -366,14 +394,16 @@ bool is_free(const Opening& opening, const std::string& dir_path, std::string_vi
   std::string path = dir_path;
   if (path != "/") path += '/';
   path += name;
-  const Asked around;
+  const QueryRecorder around;
   const auto allows = [&](Act act) { return rules.rule_for(act, path, false, around).answer == Answer::kAllow && !around.any(); };
   return (!opening.creates() || allows(Act::kCreate)) && (!opening.writes() || allows(Act::kWrite)) &&
          (!rules.reads_matter() || allows(Act::kRead));
 }
 
 // On a mount where nothing can be written a FIFO would have to be told apart; there /dev/null is none.
-bool may_write(const Places::Plain& plain) { return plain.writable || (plain.dir_path == "/dev" && plain.name == "null"); }
+bool may_write(const PathResolver::LiteralPath& literal_path) {
+  return literal_path.writable || (literal_path.dir_path == "/dev" && literal_path.name == "null");
+}
 
 constexpr int kLongWay = 1;
 
@@ -382,11 +412,13 @@ constexpr int kLongWay = 1;
 int open_plainly(Opening& opening) {
   FileCall& file = opening.file;
   if (opening.path.ends_with('/') || opening.has(kTmpfile | O_DIRECTORY)) return kLongWay;
-  const auto plain = file.places().plain(opening.start.fd.get(), opening.path);
-  if (!plain || (opening.writes() && !may_write(*plain)) || !is_free(opening, plain->dir_path, plain->name)) return kLongWay;
-  if (opening.creates()) file.take_umask();
-  const int fd = open_at(plain->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
-                         opening.resolve | plain->scope | RESOLVE_NO_SYMLINKS);
+  const auto literal_path = file.resolver().literal_path(opening.start.fd.get(), opening.path);
+  if (!literal_path || (opening.writes() && !may_write(*literal_path)) ||
+      !is_free(opening, literal_path->dir_path, literal_path->name))
+    return kLongWay;
+  if (opening.creates()) file.adopt_umask();
+  const int fd = open_at(literal_path->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+                         opening.resolve | literal_path->scope | RESOLVE_NO_SYMLINKS);
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
     return look_at_opened(opening, !opening.has(O_NONBLOCK));
@@ -399,7 +431,7 @@ int open_directory(Opening& opening, UniqueFd object) {
   FileCall& file = opening.file;
   struct stat now{};
   if (::fstat(object.get(), &now) != 0 || !S_ISDIR(now.st_mode)) return -ENOTDIR;
-  file.places().restrict_to(0);  // what was asked for has led here; who judges looks where it must
+  file.resolver().restrict_to(0);  // what was asked for has led here; who judges looks where it must
   if (const int status = file.judge_object(Act::kRead, object.get()); status != 0) return status;
   const int status = open_object(opening, object.get());
   return status == -kRestart ? status : file.explain_object(act_of(opening, true), object.get(), status);
@@ -410,23 +442,23 @@ constexpr std::uint64_t kScopes = RESOLVE_BENEATH | RESOLVE_IN_ROOT;
 // openat2(2) with a scope. Each step is resolved by the kernel within it; what is judged and opened is as always the name under the
 // directory that was found.
 int perform_scoped(Opening& opening) {
-  Places& places = opening.file.places();
+  PathResolver& resolver = opening.file.resolver();
   const int start = opening.start.fd.get();
   const std::uint64_t asked = opening.resolve;
   opening.resolve &= ~kScopes;  // of the way to a directory; a name in that is below it
   std::string path = opening.path;
   for (;;) {
-    places.restrict_to(asked);
-    auto place = places.parent(start, path);
-    if (!place) return -place.error();
-    if (!place->is_name() && opening.creates()) return -EISDIR;
-    if (!place->is_name() || (place->has_slash() && !opening.creates())) {
-      auto object = places.object(start, path, Places::Last::kFollow);
+    resolver.restrict_to(asked);
+    auto entry = resolver.parent(start, path);
+    if (!entry) return -entry.error();
+    if (!entry->is_name() && opening.creates()) return -EISDIR;
+    if (!entry->is_name() || (entry->has_slash() && !opening.creates())) {
+      auto object = resolver.object(start, path, PathResolver::Last::kFollow);
       return object ? open_directory(opening, *std::move(object)) : -object.error();
     }
-    places.restrict_to(0);  // who judges the name looks where it must
-    if (const int status = open_place(opening, *place); status != kFollow) return status;
-    auto target = places.scoped_target(*place, path);
+    resolver.restrict_to(0);  // who judges the name looks where it must
+    if (const int status = open_place(opening, *entry); status != kFollow) return status;
+    auto target = resolver.scoped_target(*entry, path);
     if (!target) return -target.error();
     path = *std::move(target);
   }
@@ -437,30 +469,31 @@ int perform_open(Opening& opening) {
   if (opening.path.empty()) return -ENOENT;
   if (const int status = file.share_directories(); status != 0) return status;
   if (opening.scoped()) {
-    file.places().restrict_to(opening.resolve);
+    file.resolver().restrict_to(opening.resolve);
     return opening.has(kTmpfile) ? open_unnamed(opening) : perform_scoped(opening);
   }
   if (const int status = open_plainly(opening); status != kLongWay) return status;
-  Places& places = file.places();
-  places.restrict_to(opening.resolve);
+  PathResolver& resolver = file.resolver();
+  resolver.restrict_to(opening.resolve);
   if (opening.has(kTmpfile)) return open_unnamed(opening);
   const int start = opening.start.fd.get();
   if (opening.path.ends_with('/') && !opening.creates()) {
-    auto object = places.object(start, opening.path, Places::Last::kFollow);
-    if (!object) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kFollow, -object.error());
+    auto object = resolver.object(start, opening.path, PathResolver::Last::kFollow);
+    if (!object) return file.explain_way(act_unseen(opening), start, opening.path, PathResolver::Last::kFollow, -object.error());
     return open_directory(opening, *std::move(object));
   }
-  auto found = places.parent(start, opening.path);
-  if (!found) return file.explain_way(act_unseen(opening), start, opening.path, Places::Last::kStay, -found.error());
-  Place place = *std::move(found);
+  auto found = resolver.parent(start, opening.path);
+  if (!found) return file.explain_way(act_unseen(opening), start, opening.path, PathResolver::Last::kStay, -found.error());
+  DirEntry entry = *std::move(found);
   for (;;) {
-    const int status = open_place(opening, place);
-    if (status == 0 && !place.is_name()) return file.judge_object(Act::kRead, opening.opened.get());
+    const int status = open_place(opening, entry);
+    if (status == 0 && !entry.is_name()) return file.judge_object(Act::kRead, opening.opened.get());
     if (status != kFollow) return status;
-    auto target = places.through_link(place);
-    if (!target) return file.explain_way(act_unseen(opening), place.dir, place.bare(), Places::Last::kFollow, -target.error());
+    auto target = resolver.through_link(entry);
+    if (!target)
+      return file.explain_way(act_unseen(opening), entry.dir, entry.bare(), PathResolver::Last::kFollow, -target.error());
     if (target->file.valid()) return open_linked_file(opening, target->file);
-    place = std::move(target->place);
+    entry = std::move(target->entry);
   }
 }
 
@@ -507,7 +540,7 @@ void set_flags(Opening& opening, std::uint64_t flags, std::uint64_t mode) {
   opening.mode = static_cast<mode_t>(mode & 07777U);
 }
 
-int take_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
+int read_open_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
   open_how how{};
   if (size < sizeof how) return -EINVAL;
   if (size > 4096) return -E2BIG;
@@ -533,7 +566,7 @@ int take_how(Opening& opening, std::uint64_t address, std::uint64_t size) {
   return 0;
 }
 
-int take_arguments(Opening& opening) {
+int read_arguments(Opening& opening) {
   FileCall& file = opening.file;
   const auto& args = file.call.args;
   std::uint64_t dirfd = kFromCwd, address = args[0];
@@ -545,13 +578,13 @@ int take_arguments(Opening& opening) {
     dirfd = args[0];
     address = args[1];
     if (file.call.number == SYS_openat) set_flags(opening, static_cast<std::uint32_t>(args[2]), args[3]);
-    else if (const int status = take_how(opening, args[2], args[3]); status != 0) return status;
+    else if (const int status = read_open_how(opening, args[2], args[3]); status != 0) return status;
   }
   // Which combinations of these are invalid has changed between kernels; it is said before the path is looked at.
   if (opening.has(O_DIRECTORY | kTmpfile) && open_at(AT_FDCWD, "", opening.flags, opening.mode, 0) == -EINVAL) return -EINVAL;
-  if (const int status = file.take_path(address, opening.path); status != 0) return status;
+  if (const int status = file.read_path(address, opening.path); status != 0) return status;
   if (opening.path.empty()) return -ENOENT;
-  return file.take_start(dirfd, opening.scoped() ? "." : opening.path, opening.start);  // a scope begins there whatever the path
+  return file.open_start(dirfd, opening.scoped() ? "." : opening.path, opening.start);  // a scope begins there whatever the path
 }
 
 }  // namespace
@@ -559,7 +592,7 @@ int take_arguments(Opening& opening) {
 void handle_open(Context& context, const Call& call, Receivers::Slot& slot) {
   FileCall file(context, call, slot);
   Opening opening{.file = file, .path = {}, .start = {}, .flags = 0, .mode = 0, .resolve = 0, .opened = {}};
-  int status = take_arguments(opening);
+  int status = read_arguments(opening);
   if (status == 0) status = file.begin();
   if (status == 0) status = perform_open(opening);
   file.release_directories();

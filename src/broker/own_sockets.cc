@@ -55,7 +55,7 @@ int OwnSockets::note(const kernel::UnixSocketId& socket) {
   return 0;
 }
 
-OwnSockets::Held OwnSockets::find_held(dev_t device, ino_t inode) const {
+OwnSockets::SocketRef OwnSockets::find_held(dev_t device, ino_t inode) const {
   for (const Entry& entry : entries_) {
     if (entry.device == device && entry.inode == inode) return entry.file;
   }
@@ -72,11 +72,11 @@ bool OwnSockets::is_bound(int file, dev_t device, ino_t inode) const {
   });
 }
 
-OwnSockets::Held OwnSockets::find(int file) {
+OwnSockets::SocketRef OwnSockets::find(int file) {
   struct stat status{};
   if (::fstat(file, &status) != 0) return nullptr;
   const std::scoped_lock lock(mutex_);
-  if (Held held = find_held(status.st_dev, status.st_ino)) return held;
+  if (SocketRef held = find_held(status.st_dev, status.st_ino)) return held;
   if (!S_ISSOCK(status.st_mode) || status.st_uid != uid_ || !born_since(file, began_) ||
       !is_bound(file, status.st_dev, status.st_ino))
     return nullptr;

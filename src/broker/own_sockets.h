@@ -34,7 +34,7 @@ bool is_alive(int peeked) noexcept;
 
 class OwnSockets {
  public:
-  using Held = std::shared_ptr<const UniqueFd>;
+  using SocketRef = std::shared_ptr<const UniqueFd>;
 
   // `began`, `uid`: when the run began, by CLOCK_REALTIME_COARSE, and whose sockets are its own; of what unix_diag tells.
   OwnSockets(std::size_t limit, const timespec& began, uid_t uid) noexcept : limit_(limit), began_(began), uid_(uid) {}
@@ -43,8 +43,8 @@ class OwnSockets {
   bool note(UniqueFd file);
   // The same for a socket of our own network namespace whose inode we may not have. -errno where the kernel does not tell.
   int note(const kernel::UnixSocketId& socket);
-  // The held descriptor of the same inode, or none.
-  Held find(int file);
+  // The descriptor that is kept of the same inode, or none.
+  SocketRef find(int file);
   // Its server may be on the way to listen: it was made since the run began, by somebody inside or by the host meanwhile, and
   // nobody has waited for it in vain. A clock's tick (up to 10 ms) is one time: a socket that the host made just before counts,
   // too.
@@ -55,7 +55,7 @@ class OwnSockets {
   struct Entry {
     dev_t device;
     ino_t inode;
-    Held file;
+    SocketRef file;
   };
   struct Bound {
     kernel::UnixSocketId socket;
@@ -68,7 +68,7 @@ class OwnSockets {
   };
   static constexpr std::size_t kMostWaited = 64;
   void drop_dead();
-  Held find_held(dev_t device, ino_t inode) const;
+  SocketRef find_held(dev_t device, ino_t inode) const;
   bool is_bound(int file, dev_t device, ino_t inode) const;
 
   const std::size_t limit_;

@@ -7,7 +7,7 @@
 
 #include <cerrno>
 
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 #include "broker/sockaddr.h"
 
 namespace belljar::broker {

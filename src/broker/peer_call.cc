@@ -18,13 +18,13 @@
 namespace belljar::broker {
 namespace {
 
-struct Made {
+struct BrokeredPeer {
   ucred kernel_says{};  // our pid, or who makes sockets for us; the ids are the client's, since we connect as it
   Peers::Process by;
 };
 
-std::optional<Made> made_here(const Context& context, int socket) {
-  Made made;
+std::optional<BrokeredPeer> made_here(const Context& context, int socket) {
+  BrokeredPeer made;
   socklen_t size = sizeof made.kernel_says;
   // Processes in pid namespaces of their own have a number in each: left to the kernel, which says 0.
   if (!context.options.one_root || ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &made.kernel_says, &size) != 0 ||
@@ -50,14 +50,14 @@ int write_option(const Context& context, const Call& call, const Caller& caller,
   return write_memory(memory->get(), call.args[4], std::as_bytes(std::span(&size, 1))) ? 0 : -EFAULT;
 }
 
-int give_credentials(const Context& context, const Call& call, const Caller& caller, const Made& made) {
+int give_credentials(const Context& context, const Call& call, const Caller& caller, const BrokeredPeer& made) {
   const ucred peer{
       .pid = made.by.inside, .uid = caller.uid_inside(made.kernel_says.uid), .gid = caller.gid_inside(made.kernel_says.gid)};
   return write_option(context, call, caller, std::as_bytes(std::span(&peer, 1)));
 }
 
 // The client may have ended, and its number be another's.
-int give_pidfd(const Context& context, const Call& call, const Caller& caller, const Made& made) {
+int give_pidfd(const Context& context, const Call& call, const Caller& caller, const BrokeredPeer& made) {
   UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, made.by.ours, 0)));
   if (!process.valid() || Caller(made.by.ours).identity() != made.by.identity) return -ESRCH;
   const int number = add_fd(context.listener.get(), call.id, process.get(), true);

@@ -1,3 +1,25 @@
+// The pool behind receivers.h: who receives, who is parked, and how nobody is left without a receiver.
+//
+// `receiving` counts threads in receive(), `running` those and the ones that work on a call and are not known
+// to wait. A thread that is about to block discounts itself (Slot), so that another may run in its place:
+// more running threads than processors would only take turns.
+//
+// One receiver is enough while calls are short, and cheaper than two: the kernel wakes every thread that
+// waits on the listener. Two things bring another one in. If calls are queued already (jobs.more(), asked
+// once in kLook calls, for it is a system call), a crowd of up to one thread a processor is allowed for the
+// next 256 calls. Otherwise one parked thread watches: it looks every kPatience whether any call was taken
+// since, and when nobody receives and nothing moved it concludes that all others wait, whatever for, and
+// receives itself. That needs no knowledge of what blocks, so a slow disk counts as well as a FIFO.
+//
+// The watcher is a role and not a thread (`watched`: one is wanted; `watcher`: one is there). It is dropped
+// when one look finds a receiver and no new call, so that an idle sandbox has no timer. Every hand-over of
+// that role has a window in which a call arrives and finds neither; each of them is closed by re-checking
+// after the flag was changed. A lost watcher would hang the sandbox: a client waits in connect for its
+// server's listen, which nobody takes.
+//
+// Interrupting: a thread in a blocking call gets a real-time signal with an empty handler (EINTR). It is sent
+// only while `blocking` is set, under the slot's mutex; who leaves the blocking section yields once if a
+// signal may be on its way, so that it does not hit the next call.
 #include "broker/receivers.h"
 
 #include <pthread.h>

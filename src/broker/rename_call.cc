@@ -1,4 +1,23 @@
 // rename, renameat, renameat2.
+//
+// Two locks on Context::directories are possible, and the choice is made before anything is judged. Most
+// renames hold it shared. It is owned alone where (1) a directory gets a new path, since what others judged
+// under its old path would be carried along, (2) the new name is a marker of a git directory, since two
+// markers made at once under shared locks would each be judged as the first, or (3) some rule has a say on
+// the new name. Taking the lock alone means giving the shared one up, so everything that was found is found
+// again afterwards.
+//
+// Then each direction is admitted (admit): may the old name go away; what stood there is remembered, for it
+// may be put back (former_contents.h); may the new name come; and what stands below a directory is judged
+// under its new names (admit_tree). RENAME_EXCHANGE is two directions. A file that gets a control name of git
+// is not renamed at all: its content is judged and a fresh copy installed (install_copy), because a
+// descriptor or a hard link of the judged file could write to it afterwards; only then is the old name
+// removed.
+//
+// What the kernel would refuse (ENOENT, EEXIST, EBUSY of a mount point) is answered by looking, in the
+// kernel's order, and not by trying the call: a moment later the same call may succeed, without having been
+// judged. Mount points are looked for here because the kernel answers EBUSY only for mounts of the calling
+// thread's mount namespace, and the broker is in another (fs/namei.c, is_local_mountpoint).
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
@@ -18,17 +37,17 @@ namespace {
 struct Rename {
   FileCall& file;
   std::string old_path, new_path;
-  Start old_start, new_start;
+  StartDir old_start, new_start;
   int new_base = -1;  // where the new path starts, one of the two
   unsigned flags = 0;
   int second = 0;  // what was wrong with the second argument; it counts only after the first was found
-  Place from, to;
+  DirEntry from, to;
   mode_t source = 0;
   int missing = 0;          // what the kernel says of the source: 0, or -errno
   bool from_mount = false;  // something is mounted on the source
 };
 
-int take(Rename& rename) {
+int read_arguments(Rename& rename) {
   FileCall& file = rename.file;
   const auto& args = file.call.args;
   const bool at = file.call.number != SYS_rename;
@@ -36,29 +55,29 @@ int take(Rename& rename) {
   constexpr unsigned kKnown = RENAME_NOREPLACE | RENAME_EXCHANGE | RENAME_WHITEOUT;
   if ((rename.flags & ~kKnown) != 0) return -EINVAL;
   if ((rename.flags & RENAME_EXCHANGE) != 0 && (rename.flags & (RENAME_NOREPLACE | RENAME_WHITEOUT)) != 0) return -EINVAL;
-  const int first = file.take_paths(args[at ? 1 : 0], rename.old_path, args[at ? 3 : 1], rename.new_path, rename.second);
+  const int first = file.read_paths(args[at ? 1 : 0], rename.old_path, args[at ? 3 : 1], rename.new_path, rename.second);
   if (first != 0) return first;
   if (rename.old_path.empty()) return -ENOENT;
-  if (const int status = file.take_start(at ? args[0] : kFromCwd, rename.old_path, rename.old_start); status != 0) return status;
+  if (const int status = file.open_start(at ? args[0] : kFromCwd, rename.old_path, rename.old_start); status != 0) return status;
   int& second = rename.second;
   if (second == 0 && rename.new_path.empty()) second = -ENOENT;
   const bool same_start = rename.old_start.fd.valid() && (!at || static_cast<int>(args[0]) == static_cast<int>(args[2]));
-  if (second == 0 && !same_start) second = file.take_start(at ? args[2] : kFromCwd, rename.new_path, rename.new_start);
+  if (second == 0 && !same_start) second = file.open_start(at ? args[2] : kFromCwd, rename.new_path, rename.new_start);
   rename.new_base = same_start ? rename.old_start.fd.get() : rename.new_start.fd.get();
   return 0;
 }
 
 // The new name stands beside the old one by its text, and no link was on the way there.
-bool beside(const Rename& rename) {
+bool in_same_directory(const Rename& rename) {
   const auto above = [](std::string_view path) { return path.substr(0, path.rfind('/') + 1); };
   const bool one_base = rename.old_path.starts_with('/') || rename.new_base == rename.old_start.fd.get();
   return one_base && !rename.from.dir_path.empty() && !rename.old_path.ends_with('/') && !rename.new_path.ends_with('/') &&
          above(rename.old_path) == above(rename.new_path);
 }
 
-OrErrno<Place> find_target(Rename& rename) {
-  if (!beside(rename)) return rename.file.places().parent(rename.new_base, rename.new_path);
-  Place to;
+OrErrno<DirEntry> find_target(Rename& rename) {
+  if (!in_same_directory(rename)) return rename.file.resolver().parent(rename.new_base, rename.new_path);
+  DirEntry to;
   to.dir = rename.from.dir;
   to.dir_path = rename.from.dir_path;
   to.name = rename.new_path.substr(rename.new_path.rfind('/') + 1);
@@ -67,9 +86,9 @@ OrErrno<Place> find_target(Rename& rename) {
 
 int find(Rename& rename) {
   const auto barred = [&](Act act, int start, const std::string& path, int error) {
-    return rename.file.explain_way(act, start, path, Places::Last::kStay, -error);
+    return rename.file.explain_way(act, start, path, PathResolver::Last::kStay, -error);
   };
-  auto from = rename.file.places().parent(rename.old_start.fd.get(), rename.old_path);
+  auto from = rename.file.resolver().parent(rename.old_start.fd.get(), rename.old_path);
   if (!from) return barred(Act::kRenameFrom, rename.old_start.fd.get(), rename.old_path, from.error());
   rename.from = *std::move(from);
   // The kernel may not even look for a name there, and says so before it comes to the second path.
@@ -87,10 +106,10 @@ int find(Rename& rename) {
   return 0;
 }
 
-mode_t type_at(const Place& place) {
+mode_t type_at(const DirEntry& entry) {
   struct stat now{};
-  const std::string name(place.bare());
-  return ::fstatat(place.dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 ? now.st_mode & S_IFMT : 0;
+  const std::string name(entry.bare());
+  return ::fstatat(entry.dir, name.c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0 ? now.st_mode & S_IFMT : 0;
 }
 
 bool in_one_mount(int one, int other) {
@@ -114,7 +133,7 @@ int perform(const Rename& rename) {
 }
 
 // A file that gets a control name: our copy of its content goes there, and the old name goes away.
-int place_copy(Rename& rename, const Ruling& ruling) {
+int install_copy(Rename& rename, const Ruling& ruling) {
   FileCall& file = rename.file;
   if (!S_ISREG(rename.source) || rename.flags != (rename.flags & RENAME_NOREPLACE)) {
     return file.refuse(Act::kRenameTo, rename.to.path(), ruling);
@@ -125,13 +144,13 @@ int place_copy(Rename& rename, const Ruling& ruling) {
   const auto content = read_control_file(rename.from.dir, name, ruling.git);
   if (!content) return file.refuse(Act::kRenameTo, rename.to.path(), ruling, "git's control files are read up to a size");
   const UniqueFd like(::openat(rename.from.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-  const Fresh fresh{.act = Act::kRenameTo, .content = *content, .like = like.get(), .mode = 0644, .rename_flags = rename.flags};
-  if (const int status = judge_and_place(file, rename.to, ruling, fresh); status != 0) return status;
+  const FreshFile fresh{.act = Act::kRenameTo, .content = *content, .like = like.get(), .mode = 0644, .rename_flags = rename.flags};
+  if (const int status = judge_and_install(file, rename.to, ruling, fresh); status != 0) return status;
   return ::unlinkat(rename.from.dir, name.c_str(), 0) == 0 ? 0 : -errno;
 }
 
 // One direction: `from`, of that type, gets the name of `to`. 0: go on; 1: done.
-int admit(Rename& rename, Place& from, Place& to, mode_t type) {
+int admit(Rename& rename, DirEntry& from, DirEntry& to, mode_t type) {
   FileCall& file = rename.file;
   const bool is_dir = type == S_IFDIR;
   Ruling leaves = file.rule(Act::kRenameFrom, from, is_dir);
@@ -149,7 +168,7 @@ int admit(Rename& rename, Place& from, Place& to, mode_t type) {
   if (arrives.answer == Answer::kRefuse || (rename.flags & RENAME_EXCHANGE) != 0) {
     return file.refuse(Act::kRenameTo, to.path(), arrives);
   }
-  const int status = place_copy(rename, arrives);
+  const int status = install_copy(rename, arrives);
   return status == 0 ? 1 : status;
 }
 
@@ -157,11 +176,11 @@ int admit(Rename& rename, Place& from, Place& to, mode_t type) {
 bool is_harmless(Rename& rename) {
   FileCall& file = rename.file;
   const bool exchange = (rename.flags & RENAME_EXCHANGE) != 0;
-  const auto free = [&](Place& from, Place& to) {
+  const auto free = [&](DirEntry& from, DirEntry& to) {
     return file.rule(Act::kRenameTo, to, false).answer == Answer::kAllow &&
            file.rule(Act::kRenameTo, to, true).answer == Answer::kAllow &&
            file.rule(Act::kSymlink, to, false).answer == Answer::kAllow &&
-           file.context.options.rules->must_walk(from.path(), to.path(), Beside(to.dir)) == Look::kNone;
+           file.context.options.rules->must_walk(from.path(), to.path(), DirSurroundings(to.dir)) == WalkScope::kNone;
   };
   return free(rename.from, rename.to) && (!exchange || free(rename.to, rename.from));
 }
@@ -204,7 +223,7 @@ int perform_rename(FileCall& file) {
                 .flags = 0,
                 .from = {},
                 .to = {}};
-  if (const int status = take(rename); status != 0) return status;
+  if (const int status = read_arguments(rename); status != 0) return status;
   if (const int status = file.begin(); status != 0) return status;
   if (const int status = file.share_directories(); status != 0) return status;
   if (const int status = find(rename); status != 0) return status;

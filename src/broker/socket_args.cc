@@ -7,7 +7,7 @@
 
 namespace belljar::broker {
 
-int take_socket_args(Caller& caller, const Call& call, SocketArgs& args) {
+int read_socket_args(Caller& caller, const Call& call, SocketArgs& args) {
   auto socket = caller.duplicate(static_cast<int>(call.args[0]));
   if (!socket) return -socket.error();
   args.socket = *std::move(socket);

@@ -16,7 +16,7 @@ struct SocketArgs {
 };
 
 // 0, or -errno as the kernel would: EBADF first, then the address (net/socket.c).
-int take_socket_args(Caller& caller, const Call& call, SocketArgs& args);
+int read_socket_args(Caller& caller, const Call& call, SocketArgs& args);
 
 // Of SOL_SOCKET; -1 when it is no socket, or has no such option.
 int socket_option(int socket, int name) noexcept;

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "broker/places.h"
+#include "broker/path_resolver.h"
 
 namespace belljar::broker {
 namespace {

@@ -1,3 +1,11 @@
+// bubblewrap's options as a table: each row has the name, how many words it takes, and what it does to the
+// recipe.
+//
+// Options are order-dependent in two ways. Mounts are made in the order of the words. And --perms, --size and
+// --overlay-src set something for the next option that uses it; what is left over at the end is refused
+// (check_together, finish).
+//
+// Messages are bubblewrap's own where callers match them. An option that cannot be served is refused by name.
 #include "bwrap/parse.h"
 
 #include <linux/filter.h>

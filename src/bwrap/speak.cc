@@ -1,3 +1,9 @@
+// From the words of a `bwrap` call to its exit code, in an order that keeps privileges out.
+//
+// A setuid or file-capability installation is refused before anything is read, and no_new_privs is set first:
+// the recipe is carried out with the caller's rights and never with more. Options are parsed without side
+// effects (parse.h) but for reading the descriptors that they name. Our copy of the environment is wiped
+// before the clone, for pid 1 inside is a copy of this process.
 #include "bwrap/speak.h"
 
 #include <fcntl.h>
@@ -117,7 +123,7 @@ int run(const Parsed& parsed) {
       say(parsed.level_prefix, kWarning, "weaker than `belljar run`: " + weakness);
   }
   const launch::RecipeEnd end = launch::run_recipe(parsed.recipe);
-  if (end.failure.at != launch::RecipeFailure::At::kNone)
+  if (end.failure.at != launch::RecipeFailure::FailedStep::kNone)
     say(parsed.level_prefix, kError, failure_text(parsed.recipe, end.failure));
   return end.exit_code;
 }

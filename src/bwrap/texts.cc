@@ -19,7 +19,7 @@ namespace {
 using launch::Recipe;
 using launch::RecipeFailure;
 using launch::RecipeOp;
-using At = RecipeFailure::At;
+using FailedStep = RecipeFailure::FailedStep;
 
 // Where a mount point lies while it is made, as callers know it.
 std::string in_new_root(std::string_view dest) {
@@ -40,40 +40,40 @@ std::string source_of(const RecipeOp& op) {
 std::string of_op(const RecipeOp& op, const RecipeFailure& failure) {
   const std::string dest = escaped(op.dest);
   switch (failure.at) {
-    case At::kSource:
+    case FailedStep::kSource:
       return format("Can't find source path {}", source_of(op));
-    case At::kParents:
+    case FailedStep::kParents:
       return format("Can't mkdir parents for {}", dest);
-    case At::kDirectory:
+    case FailedStep::kDirectory:
       return format("Can't mkdir {}", dest);
-    case At::kFile:
+    case FailedStep::kFile:
       return format("Can't create file at {}", dest);
-    case At::kBind:
+    case FailedStep::kBind:
       return format("Can't bind mount {} on {}: Unable to mount source on destination",
                     op.kind == RecipeOp::Kind::kBindData ? "data" : "/oldroot" + source_of(op), in_new_root(op.dest));
-    case At::kBindRace:
+    case FailedStep::kBindRace:
       return format("Can't bind {}: another file has its name now", source_of(op));
-    case At::kOverlay:
+    case FailedStep::kOverlay:
       return format("Can't make overlay mount on {} of {}", in_new_root(op.dest), source_of(op));
-    case At::kProc:
+    case FailedStep::kProc:
       return format("Can't mount proc on {}", in_new_root(op.dest));
-    case At::kProcCover:
+    case FailedStep::kProcCover:
       return format("Can't cover parts of {}", in_new_root(op.dest));
-    case At::kDev:
+    case FailedStep::kDev:
       return format("Can't make devices at {}", in_new_root(op.dest));
-    case At::kTmpfs:
+    case FailedStep::kTmpfs:
       return format("Can't mount tmpfs on {}", in_new_root(op.dest));
-    case At::kMqueue:
+    case FailedStep::kMqueue:
       return format("Can't mount mqueue on {}", in_new_root(op.dest));
-    case At::kWrite:
+    case FailedStep::kWrite:
       return format("Can't write data to file {}", dest);
-    case At::kSymlink:
+    case FailedStep::kSymlink:
       return format("Can't make symlink at {}", dest);
-    case At::kReadOnly:
+    case FailedStep::kReadOnly:
       return format("Can't remount readonly on {}", in_new_root(op.dest));
-    case At::kChmod:
+    case FailedStep::kChmod:
       return format("Can't chmod {:#o} {}", op.perms, dest);
-    case At::kHostname:
+    case FailedStep::kHostname:
       return format("Can't set hostname to {}", escaped(op.source));
     default:
       return format("Can't show {}", dest);
@@ -96,43 +96,43 @@ std::string refused_namespaces(const Recipe& recipe, int errnum) {
 // Of the steps that are no operation, without the errno's text.
 std::string of_step(const Recipe& recipe, const RecipeFailure& failure) {
   switch (failure.at) {
-    case At::kJoinUserns:
+    case FailedStep::kJoinUserns:
       return "Joining specified user namespace failed";
-    case At::kJoinUserns2:
+    case FailedStep::kJoinUserns2:
       return "Setting userns2 failed";
-    case At::kJoinPidns:
+    case FailedStep::kJoinPidns:
       return "Setting pidns failed";
-    case At::kLoopback:
+    case FailedStep::kLoopback:
       return "loopback: Failed RTM_NEWADDR";
-    case At::kUidMap:
+    case FailedStep::kUidMap:
       return "setting up uid map";
-    case At::kSetgroups:
+    case FailedStep::kSetgroups:
       return "error writing to setgroups";
-    case At::kGidMap:
+    case FailedStep::kGidMap:
       return "setting up gid map";
-    case At::kSwitchIds:
+    case FailedStep::kSwitchIds:
       return format("unable to switch to uid {} and gid {}", recipe.uid, recipe.gid);
-    case At::kPrivate:
+    case FailedStep::kPrivate:
       return "Failed to make / slave";
-    case At::kRoot:
+    case FailedStep::kRoot:
       return "Failed to mount tmpfs";
-    case At::kPivot:
+    case FailedStep::kPivot:
       return "pivot_root";
-    case At::kDisableUserns:
+    case FailedStep::kDisableUserns:
       return "cannot disable user namespaces";
-    case At::kCapabilities:
+    case FailedStep::kCapabilities:
       return "capset failed";
-    case At::kChdir:
+    case FailedStep::kChdir:
       return format("Can't chdir to {}", escaped(recipe.chdir));
-    case At::kSession:
+    case FailedStep::kSession:
       return "setsid";
-    case At::kFork:
+    case FailedStep::kFork:
       return "Can't fork for pid 1";
-    case At::kFilter:
+    case FailedStep::kFilter:
       return "cannot install a seccomp filter";
-    case At::kInfo:
+    case FailedStep::kInfo:
       return "Write to info_fd";
-    case At::kExec:
+    case FailedStep::kExec:
       return format("execvp {}", escaped(recipe.program));
     default:
       return "cannot set up the sandbox";
@@ -147,20 +147,21 @@ bool shows_whole_host_for_writing(const RecipeOp& op) {
 
 std::string failure_text(const Recipe& recipe, const RecipeFailure& failure) {
   const std::string reason = std::strerror(failure.errnum);
-  if (failure.at == At::kClone) return refused_namespaces(recipe, failure.errnum);
-  if (failure.at == At::kUsernsNotDisabled) return "creation of new user namespaces was not disabled as requested";
+  if (failure.at == FailedStep::kClone) return refused_namespaces(recipe, failure.errnum);
+  if (failure.at == FailedStep::kUsernsNotDisabled) return "creation of new user namespaces was not disabled as requested";
   const auto index = static_cast<std::size_t>(failure.op);
-  if (failure.at == At::kLockFile && failure.op >= 0 && index < recipe.lock_files.size())
+  if (failure.at == FailedStep::kLockFile && failure.op >= 0 && index < recipe.lock_files.size())
     return format("Unable to lock file {}: {}", escaped(recipe.lock_files[index]), reason);
   if (failure.op < 0 || index >= recipe.ops.size()) return format("{}: {}", of_step(recipe, failure), reason);
   const RecipeOp& op = recipe.ops[index];
-  if (failure.at == At::kSymlinkIsOther)
+  if (failure.at == FailedStep::kSymlinkIsOther)
     return format("Can't make symlink at {}: existing destination is {}", escaped(op.dest), escaped(failure.detail));
-  if (failure.at == At::kSymlinkIsNone)
+  if (failure.at == FailedStep::kSymlinkIsNone)
     return format("Can't make symlink at {}: destination exists and is not a symlink", escaped(op.dest));
-  if (failure.at == At::kReadOnly && failure.errnum == EINVAL)
+  if (failure.at == FailedStep::kReadOnly && failure.errnum == EINVAL)
     return format("Can't remount readonly on {}: it is no mount point", in_new_root(op.dest));
-  if (failure.at == At::kOverlay && failure.errnum == ELOOP) return format("{}: the directories overlap", of_op(op, failure));
+  if (failure.at == FailedStep::kOverlay && failure.errnum == ELOOP)
+    return format("{}: the directories overlap", of_op(op, failure));
   return format("{}: {}", of_op(op, failure), reason);
 }
 

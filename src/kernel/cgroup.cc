@@ -148,7 +148,7 @@ Cgroup::Cgroup(Cgroup&& other) noexcept = default;
 Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
   if (this == &other) return *this;
   remove();
-  places_ = std::exchange(other.places_, {});
+  directories_ = std::exchange(other.directories_, {});
   outcomes_ = std::move(other.outcomes_);
   memory_events_ = std::move(other.memory_events_);
   oom_eventfd_ = std::move(other.oom_eventfd_);
@@ -159,66 +159,67 @@ Cgroup& Cgroup::operator=(Cgroup&& other) noexcept {
 Cgroup::~Cgroup() { remove(); }
 
 void Cgroup::remove() noexcept {
-  if (places_.empty()) return;
+  if (directories_.empty()) return;
   const auto until = Clock::now() + kRemoveDeadline;
-  for (const Place& at : places_) {
+  for (const Directory& at : directories_) {
     int error = remove_directory(at.path);
     if (error == EBUSY) kill_all(std::chrono::duration_cast<milliseconds>(until - Clock::now()));
     // The last task leaves its group a moment after its pidfd turned readable; v1 has no event for that, so look again each
     // millisecond.
     while ((error = remove_directory(at.path)) == EBUSY && Clock::now() < until) ::poll(nullptr, 0, 1);
   }
-  places_.clear();
+  directories_.clear();
   leave_leaf();
 }
 
-const Cgroup::Place* Cgroup::find(Controller controller) const noexcept {
-  const auto found = std::find_if(places_.begin(), places_.end(), [&](const Place& at) { return at.controllers.has(controller); });
-  return found == places_.end() ? nullptr : &*found;
+const Cgroup::Directory* Cgroup::find(Controller controller) const noexcept {
+  const auto found =
+      std::find_if(directories_.begin(), directories_.end(), [&](const Directory& at) { return at.controllers.has(controller); });
+  return found == directories_.end() ? nullptr : &*found;
 }
 
 // Where the tree can be ended in one step: a v2 directory with cgroup.kill (Linux 5.14), or the v1 freezer.
-const Cgroup::Place* Cgroup::killer() const noexcept {
-  for (const Place& at : places_)
+const Cgroup::Directory* Cgroup::kill_directory() const noexcept {
+  for (const Directory& at : directories_)
     if (at.version == 2 && ::faccessat(at.dir.get(), "cgroup.kill", W_OK, AT_EACCESS) == 0) return &at;
   return find(Controller::kFreezer);
 }
 
 int Cgroup::directory_fd() const noexcept {
-  for (const Place& at : places_)
+  for (const Directory& at : directories_)
     if (at.version == 2) return at.dir.get();
   return -1;
 }
 
 std::vector<std::string> Cgroup::join_files() const {
   std::vector<std::string> files;
-  for (const Place& at : places_)
+  for (const Directory& at : directories_)
     if (at.version == 1) files.push_back(at.path + "/cgroup.procs");
   return files;
 }
 
 std::vector<std::string> Cgroup::all_join_files() const {
   std::vector<std::string> files;
-  for (const Place& at : places_) files.push_back(at.path + "/cgroup.procs");
+  for (const Directory& at : directories_) files.push_back(at.path + "/cgroup.procs");
   return files;
 }
 
 std::vector<std::string> Cgroup::directories() const {
   std::vector<std::string> paths;
-  for (const Place& at : places_) paths.push_back(at.path);
+  for (const Directory& at : directories_) paths.push_back(at.path);
   return paths;
 }
 
 CgroupEvents Cgroup::events() const {
   CgroupEvents events;
-  if (const Place* at = find(Controller::kMemory)) {
+  if (const Directory* at = find(Controller::kMemory)) {
     const auto text = read_small_file(at->dir.get(), at->version == 2 ? "memory.events" : "memory.oom_control");
     if (text) {
       events.oom_kills = find_key(*text, "oom_kill").value_or(0);
       events.under_oom = find_key(*text, "under_oom").value_or(0) != 0;
     }
   }
-  if (const Place* at = find(Controller::kPids))
+  if (const Directory* at = find(Controller::kPids))
     if (const auto text = read_small_file(at->dir.get(), "pids.events")) events.pids_refused = find_key(*text, "max").value_or(0);
   return events;
 }
@@ -247,18 +248,18 @@ std::optional<Bytes> read_bytes(int directory, const char* file) {
 }  // namespace
 
 std::optional<Bytes> Cgroup::memory_used() const {
-  const Place* at = find(Controller::kMemory);
+  const Directory* at = find(Controller::kMemory);
   return at == nullptr ? std::nullopt : read_bytes(at->dir.get(), at->version == 2 ? "memory.current" : "memory.usage_in_bytes");
 }
 
 std::optional<Bytes> Cgroup::memory_peak() const {
-  const Place* at = find(Controller::kMemory);
+  const Directory* at = find(Controller::kMemory);
   return at == nullptr ? std::nullopt : read_bytes(at->dir.get(), at->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");
 }
 
 std::optional<CgroupCpu> Cgroup::cpu() const {
   using std::chrono::microseconds;
-  for (const Place& at : places_) {
+  for (const Directory& at : directories_) {
     // Every v2 group has cpu.stat, controller or not.
     if (at.version == 2) {
       const auto text = read_small_file(at.dir.get(), "cpu.stat");
@@ -280,8 +281,8 @@ std::vector<int> Cgroup::processes() const { return tree_processes(directories()
 bool Cgroup::kill_all(milliseconds deadline) noexcept {
   const auto until = Clock::now() + deadline;
   const std::vector<std::string> paths = directories();
-  const Place* at = killer();
-  const Place* pids = find(Controller::kPids);
+  const Directory* at = kill_directory();
+  const Directory* pids = find(Controller::kPids);
   // From here on no fork succeeds, so the rounds below end.
   if (pids != nullptr) write_small_file(pids->dir.get(), "pids.max", "0");
   for (bool first = true; first || Clock::now() < until; first = false) {

@@ -23,7 +23,7 @@ namespace belljar::kernel {
 enum class CgroupSetting : std::uint8_t { kMemory, kMemoryLow, kPids, kCpu, kCpuWeight, kKill };
 inline constexpr std::size_t kCgroupSettings = 6;
 
-// What the group shall hold. Unset: not asked.
+// The limits that are asked of a group. Unset: not asked.
 struct CgroupRequest {
   std::optional<Bytes> memory;      // memory.max and no swap; v1 memory.limit_in_bytes
   std::optional<Bytes> memory_low;  // memory.low; v1 memory.soft_limit_in_bytes
@@ -73,7 +73,7 @@ class Cgroup {
   static Cgroup create(const CgroupRequest& request, const CgroupHost& host);
 
   const CgroupOutcome& outcome(CgroupSetting setting) const noexcept { return outcomes_[static_cast<std::size_t>(setting)]; }
-  bool empty() const noexcept { return places_.empty(); }
+  bool empty() const noexcept { return directories_.empty(); }
 
   // v2 directory for CLONE_INTO_CGROUP; -1 when there is none.
   int directory_fd() const noexcept;
@@ -99,18 +99,19 @@ class Cgroup {
   bool kill_all(std::chrono::milliseconds deadline) noexcept;
 
  private:
-  struct Place {
+  // One group in one hierarchy.
+  struct Directory {
     int version = 0;
     ControllerSet controllers;  // that act in this directory
     std::string path;
     UniqueFd dir;
   };
   friend class CgroupMaker;
-  const Place* find(Controller controller) const noexcept;
-  const Place* killer() const noexcept;
+  const Directory* find(Controller controller) const noexcept;
+  const Directory* kill_directory() const noexcept;
   void remove() noexcept;
 
-  std::vector<Place> places_;
+  std::vector<Directory> directories_;
   std::array<CgroupOutcome, kCgroupSettings> outcomes_;
   UniqueFd memory_events_;  // v2 memory.events, poll(2) POLLPRI
   UniqueFd oom_eventfd_;    // v1

@@ -1,4 +1,28 @@
-// Making a sandbox's groups: where to put them, and which settings the kernel takes. Reading, killing and removing: cgroup.cc.
+// Making a sandbox's groups (reading, killing and removing them: cgroup.cc).
+//
+// A machine may have v2 alone, v1 alone, or both at once with the controllers distributed (the "hybrid"
+// layout). So each controller is sought where it is mounted: what a v1 hierarchy carries is made there, one
+// directory for each hierarchy, and all the rest shares one v2 directory, which is also the best place to
+// kill from (cgroup.kill, Linux 5.14). Without one, killing needs the v1 freezer.
+//
+// v1 lets us create a group below our own and write to it if we own it. v2 has two more rules, from
+// cgroup-v2.rst:
+//   - A controller acts in a group only if the parent hands it down (cgroup.subtree_control), and a group
+//     that does so may hold no processes itself ("no internal processes"). When we are alone in our group we
+//     step into a leaf of our own first (step_into_leaf), and back out when the last group beside it is gone
+//     (leave_leaf).
+//   - Threaded controllers (cpu, pids) can be handed down from a group with processes, but then the child is
+//     of type "threaded" and joining it fails with EOPNOTSUPP. The write succeeds; only cgroup.type tells
+//     (serves_threads_only).
+//
+// If our own group cannot serve, groups above it are tried, nearest first, as far as we may write there.
+// Leaving a group upwards would leave its limits, too: so never out of one that limits memory or cpu
+// (has_limits), and a pids.max on the way, which systemd sets on every scope, is carried over to the new
+// group.
+//
+// Nothing is derived from versions: directories are made, settings written, and what the kernel refused is
+// noted in the outcome with its reason. Directories whose settings were all refused are removed again, for
+// each costs the start a join.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/eventfd.h>
@@ -44,12 +68,12 @@ bool only_us(const std::string& directory) {
 
 // The leaf this process is in, if it stepped into one. create() and leave_leaf() hold the mutex: taking the controllers away from
 // a group that is just being made would take its limits away.
-struct Stepped {
+struct OwnLeaf {
   int pid = 0;  // whose leaf it is: a forked child is in it too, but has not made it
   std::string own, leaf;
 };
-Stepped& stepped() {
-  static Stepped value;
+OwnLeaf& own_leaf() {
+  static OwnLeaf value;
   return value;
 }
 std::mutex& leaf_mutex() {
@@ -67,7 +91,7 @@ bool step_into_leaf(const std::string& own) {
     ::rmdir(leaf.c_str());
     return false;
   }
-  stepped() = {::getpid(), own, leaf};
+  own_leaf() = {::getpid(), own, leaf};
   return true;
 }
 
@@ -122,7 +146,7 @@ std::optional<std::uint64_t> pids_limit(const std::string& directory) {
   return text ? parse_number(*text) : std::nullopt;
 }
 
-struct Choice {
+struct ParentChoice {
   std::string directory;
   ControllerSet usable;
   std::string missing;                    // why the others are not usable
@@ -139,8 +163,8 @@ std::string explain(const std::string& directory, Controller controller, int err
 }
 
 // Which of `needed` a new group in `directory` would have.
-Choice try_parent(const std::string& directory, ControllerSet needed, const std::string& own) {
-  Choice choice{.directory = directory};
+ParentChoice try_parent(const std::string& directory, ControllerSet needed, const std::string& own) {
+  ParentChoice choice{.directory = directory};
   if (::faccessat(AT_FDCWD, directory.c_str(), W_OK, AT_EACCESS) != 0) {
     choice.directory.clear();
     choice.missing = format("cgroup {} is not delegated to us ({}); {}", directory, std::strerror(errno), kDelegate);
@@ -162,15 +186,15 @@ Choice try_parent(const std::string& directory, ControllerSet needed, const std:
 }
 
 // The place for a v2 group: our own group, else the nearest one above that we may use without leaving a limit behind.
-Choice choose_v2_parent(const Hierarchy& hierarchy, ControllerSet needed) {
+ParentChoice choose_v2_parent(const Hierarchy& hierarchy, ControllerSet needed) {
   const std::string own = own_group(hierarchy);
-  Choice best = try_parent(own, needed, own);
+  ParentChoice best = try_parent(own, needed, own);
   std::optional<std::uint64_t> cap;
   for (std::string at = own; best.usable != needed && at.size() > hierarchy.mount_point.size() && !has_limits(at);) {
     if (const auto limit = pids_limit(at)) cap = std::min(*limit, cap.value_or(*limit));
     if (cap) needed.add(Controller::kPids);
     at = parent_of(at);
-    Choice choice = try_parent(at, needed, own);
+    ParentChoice choice = try_parent(at, needed, own);
     if (choice.directory.empty() || (cap && !choice.usable.has(Controller::kPids))) continue;
     choice.pids_cap = cap;
     if (choice.usable == needed || best.directory.empty()) best = std::move(choice);
@@ -224,8 +248,8 @@ class CgroupMaker {
  private:
   CgroupOutcome& outcome(CgroupSetting setting) { return group_.outcomes_[static_cast<std::size_t>(setting)]; }
 
-  const Cgroup::Place* place(Controller controller, CgroupSetting setting) {
-    const Cgroup::Place* found = group_.find(controller);
+  const Cgroup::Directory* find_or_explain(Controller controller, CgroupSetting setting) {
+    const Cgroup::Directory* found = group_.find(controller);
     if (found == nullptr)
       outcome(setting).missing =
           missing_.empty() ? format("no cgroup hierarchy has the {} controller", to_string(controller)) : missing_;
@@ -245,7 +269,7 @@ class CgroupMaker {
       missing_ = format("cannot create a group in {}: {}", parent, std::strerror(errno));
       return false;
     }
-    group_.places_.push_back({version, controllers, path, UniqueFd{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)}});
+    group_.directories_.push_back({version, controllers, path, UniqueFd{::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)}});
     sweep_orphans(parent);
     return true;
   }
@@ -260,7 +284,7 @@ class CgroupMaker {
     }
     if (!host_.v2) return;
     if (wanted.empty() && !request_.kill) return;
-    const Choice choice = choose_v2_parent(*host_.v2, wanted);
+    const ParentChoice choice = choose_v2_parent(*host_.v2, wanted);
     missing_ = choice.missing;
     if (choice.directory.empty() || (choice.usable.empty() && !request_.kill)) return;
     pids_cap_ = choice.pids_cap;
@@ -274,7 +298,7 @@ class CgroupMaker {
   }
 
   // Writes `text` and records what came of it.
-  bool set(const Cgroup::Place& at, CgroupSetting setting, const char* file, const std::string& text) {
+  bool set(const Cgroup::Directory& at, CgroupSetting setting, const char* file, const std::string& text) {
     const int error = write_small_file(at.dir.get(), file, text);
     CgroupOutcome& result = outcome(setting);
     result.held = error == 0;
@@ -285,7 +309,7 @@ class CgroupMaker {
 
   void apply_memory() {
     if (request_.memory)
-      if (const auto* at = place(Controller::kMemory, CgroupSetting::kMemory)) {
+      if (const auto* at = find_or_explain(Controller::kMemory, CgroupSetting::kMemory)) {
         const std::string text = format("{}", request_.memory->count);
         if (set(*at, CgroupSetting::kMemory, at->version == 2 ? "memory.max" : "memory.limit_in_bytes", text)) {
           forbid_swap(*at, text);
@@ -293,13 +317,13 @@ class CgroupMaker {
         }
       }
     if (request_.memory_low)
-      if (const auto* at = place(Controller::kMemory, CgroupSetting::kMemoryLow))
+      if (const auto* at = find_or_explain(Controller::kMemory, CgroupSetting::kMemoryLow))
         set(*at, CgroupSetting::kMemoryLow, at->version == 2 ? "memory.low" : "memory.soft_limit_in_bytes",
             format("{}", request_.memory_low->count));
   }
 
   // Without this the limit moves pages to swap instead of ending anything. v1 counts memory plus swap.
-  void forbid_swap(const Cgroup::Place& at, const std::string& limit) {
+  void forbid_swap(const Cgroup::Directory& at, const std::string& limit) {
     const int error = at.version == 2 ? write_small_file(at.dir.get(), "memory.swap.max", "0")
                                       : write_small_file(at.dir.get(), "memory.memsw.limit_in_bytes", limit);
     struct sysinfo info{};
@@ -307,7 +331,7 @@ class CgroupMaker {
       outcome(CgroupSetting::kMemory).missing = format("swap is not counted by this kernel ({})", std::strerror(error));
   }
 
-  void watch_memory(const Cgroup::Place& at) {
+  void watch_memory(const Cgroup::Directory& at) {
     if (at.version == 2) {
       if (request_.oom_group) write_small_file(at.dir.get(), "memory.oom.group", "1");
       group_.memory_events_ = UniqueFd{::openat(at.dir.get(), "memory.events", O_RDONLY | O_CLOEXEC)};
@@ -326,13 +350,13 @@ class CgroupMaker {
   void apply_pids() {
     if (!request_.pids && !pids_cap_) return;
     const std::uint64_t most = std::min(request_.pids.value_or(UINT64_MAX), pids_cap_.value_or(UINT64_MAX));
-    if (const auto* at = place(Controller::kPids, CgroupSetting::kPids))
+    if (const auto* at = find_or_explain(Controller::kPids, CgroupSetting::kPids))
       set(*at, CgroupSetting::kPids, "pids.max", format("{}", most));
   }
 
   void apply_cpu() {
     if (request_.cpus)
-      if (const auto* at = place(Controller::kCpu, CgroupSetting::kCpu)) {
+      if (const auto* at = find_or_explain(Controller::kCpu, CgroupSetting::kCpu)) {
         // The kernel refuses quotas below 1 ms.
         const auto quota =
             std::max<std::uint64_t>(1000, static_cast<std::uint64_t>(std::llround(*request_.cpus * static_cast<double>(kPeriod))));
@@ -341,7 +365,7 @@ class CgroupMaker {
           set(*at, CgroupSetting::kCpu, "cpu.cfs_quota_us", format("{}", quota));
       }
     if (request_.cpu_weight)
-      if (const auto* at = place(Controller::kCpu, CgroupSetting::kCpuWeight)) {
+      if (const auto* at = find_or_explain(Controller::kCpu, CgroupSetting::kCpuWeight)) {
         // One processor is what every group has by default: weight 100, or 1024 shares.
         const auto scaled = [&](double unit, double least, double most) {
           return static_cast<std::uint64_t>(std::llround(std::clamp(*request_.cpu_weight * unit, least, most)));
@@ -353,9 +377,9 @@ class CgroupMaker {
 
   void apply_kill() {
     if (!request_.kill) return;
-    if (group_.killer() == nullptr) make_v1(Controller::kFreezer);
+    if (group_.kill_directory() == nullptr) make_v1(Controller::kFreezer);
     CgroupOutcome& result = outcome(CgroupSetting::kKill);
-    const Cgroup::Place* at = group_.killer();
+    const Cgroup::Directory* at = group_.kill_directory();
     result.held = at != nullptr;
     if (at != nullptr) result.mechanism = at->version == 2 ? "cgroup v2 cgroup.kill" : "cgroup v1 freezer";
     else result.missing = missing_.empty() ? "neither cgroup v2 nor the freezer is mounted" : missing_;
@@ -363,8 +387,8 @@ class CgroupMaker {
 
   // A directory whose settings were all refused would only cost the start a join.
   void drop_unused() {
-    const auto used = [&](const Cgroup::Place& at) {
-      if (outcome(CgroupSetting::kKill).held && &at == group_.killer()) return true;
+    const auto used = [&](const Cgroup::Directory& at) {
+      if (outcome(CgroupSetting::kKill).held && &at == group_.kill_directory()) return true;
       const auto held = [&](Controller controller, CgroupSetting a, CgroupSetting b) {
         return at.controllers.has(controller) && (outcome(a).held || outcome(b).held);
       };
@@ -372,14 +396,14 @@ class CgroupMaker {
              held(Controller::kPids, CgroupSetting::kPids, CgroupSetting::kPids) ||
              held(Controller::kCpu, CgroupSetting::kCpu, CgroupSetting::kCpuWeight);
     };
-    std::vector<Cgroup::Place> kept;
+    std::vector<Cgroup::Directory> kept;
     std::vector<bool> keep;
-    for (const Cgroup::Place& at : group_.places_) keep.push_back(used(at));  // judged before anything moves
+    for (const Cgroup::Directory& at : group_.directories_) keep.push_back(used(at));  // judged before anything moves
     for (std::size_t i = 0; i < keep.size(); ++i) {
-      if (keep[i]) kept.push_back(std::move(group_.places_[i]));
-      else ::rmdir(group_.places_[i].path.c_str());
+      if (keep[i]) kept.push_back(std::move(group_.directories_[i]));
+      else ::rmdir(group_.directories_[i].path.c_str());
     }
-    group_.places_ = std::move(kept);
+    group_.directories_ = std::move(kept);
   }
 
   const CgroupRequest& request_;
@@ -404,7 +428,7 @@ Cgroup Cgroup::create(const CgroupRequest& request, const CgroupHost& host) {
 
 void leave_leaf() noexcept {
   const std::lock_guard lock{leaf_mutex()};
-  const Stepped& here = stepped();
+  const OwnLeaf& here = own_leaf();
   if (here.pid != ::getpid() || holds_other_groups(here.own, here.leaf)) return;
   for (std::size_t i = 0; i < kControllers; ++i) {
     const auto controller = static_cast<Controller>(i);
@@ -413,7 +437,7 @@ void leave_leaf() noexcept {
   }
   if (write_small_file(AT_FDCWD, (here.own + "/cgroup.procs").c_str(), "0") != 0) return;
   ::rmdir(here.leaf.c_str());
-  stepped() = {};
+  own_leaf() = {};
 }
 
 }  // namespace belljar::kernel

@@ -50,9 +50,9 @@ Rights fs_devices(int abi) noexcept { return (kReadFile | kReadDir | kWriteFile 
 
 Rights fs_on_file(Rights rights) noexcept { return rights & (kExecute | kWriteFile | kReadFile | kTruncate | kIoctlDev); }
 
-int create_ruleset(const Handled& handled) noexcept {
+int create_ruleset(const HandledAccess& handled) noexcept {
   const std::size_t size = handled.scoped != 0 ? 24 : handled.net != 0 ? 16 : 8;
-  static_assert(sizeof handled == 24 && offsetof(Handled, net) == 8 && offsetof(Handled, scoped) == 16);
+  static_assert(sizeof handled == 24 && offsetof(HandledAccess, net) == 8 && offsetof(HandledAccess, scoped) == 16);
   return result(syscall(SYS_landlock_create_ruleset, &handled, size, 0));
 }
 

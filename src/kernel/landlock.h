@@ -63,7 +63,7 @@ Rights fs_devices(int abi) noexcept;
 Rights fs_on_file(Rights rights) noexcept;
 
 // landlock_ruleset_attr as of ABI 6.
-struct Handled {
+struct HandledAccess {
   Rights fs = 0;
   Rights net = 0;
   Rights scoped = 0;
@@ -71,7 +71,7 @@ struct Handled {
 
 // A ruleset descriptor (close-on-exec), or -errno. Fields that are 0 are not sent, so older kernels accept what they know.
 // -EINVAL: a right this kernel does not know; -E2BIG: a field it does not know; -ENOMSG: nothing handled at all.
-int create_ruleset(const Handled& handled) noexcept;
+int create_ruleset(const HandledAccess& handled) noexcept;
 // Allows `rights` on what `path_fd` (O_PATH is enough) names and below. `rights` must be handled.
 int add_path(int ruleset_fd, int path_fd, Rights rights) noexcept;
 int add_port(int ruleset_fd, std::uint16_t port, Rights rights) noexcept;

@@ -51,11 +51,11 @@ std::uint32_t offset_of(const Condition& condition) noexcept {
 }
 
 // The program, last instruction first. A Label is the number of instructions from it to the end, itself included.
-class Backwards {
+class BackwardAssembler {
  public:
   using Label = std::size_t;
 
-  Backwards() { code_.reserve(320); }
+  BackwardAssembler() { code_.reserve(320); }
 
   Label put(std::uint16_t code, std::uint32_t k) { return emit({code, 0, 0, k}); }
 
@@ -105,20 +105,22 @@ class Backwards {
   std::vector<sock_filter> code_;
   std::vector<Return> returns_;
 };
-using Label = Backwards::Label;
+using Label = BackwardAssembler::Label;
 
 // A place in the program, and how to enter it when the accumulator already holds what it loads first.
-struct Entry {
+struct EntryPoint {
   Label label = 0;
   Label loaded = 0;  // behind the load; valid when `word` is set
   std::int32_t word = -1;
 };
 
-Entry plain(Label label) { return {label, label, -1}; }
+EntryPoint plain(Label label) { return {label, label, -1}; }
 
-Label enter_with(const Entry& entry, std::int32_t word) { return word >= 0 && entry.word == word ? entry.loaded : entry.label; }
+Label enter_with(const EntryPoint& entry, std::int32_t word) {
+  return word >= 0 && entry.word == word ? entry.loaded : entry.label;
+}
 
-Entry put_condition(Backwards& program, const Condition& condition, const Entry& holds, const Entry& fails) {
+EntryPoint put_condition(BackwardAssembler& program, const Condition& condition, const EntryPoint& holds, const EntryPoint& fails) {
   const auto word = static_cast<std::int32_t>(offset_of(condition));
   const bool any_bit = !condition.equal && condition.value == 0;
   const bool masks = !any_bit && condition.mask != 0xffffffffU;
@@ -133,9 +135,9 @@ Entry put_condition(Backwards& program, const Condition& condition, const Entry&
 }
 
 // A rule as it was compiled: where its clauses from each on begin.
-struct Compiled {
+struct CompiledRule {
   Rule rule;
-  std::array<Entry, Rule::kMaxClauses> from;
+  std::array<EntryPoint, Rule::kMaxClauses> from;
 };
 
 // How many of the last clauses are the same; 0 where the last word differs.
@@ -146,11 +148,11 @@ std::size_t common_end(const Rule& one, const Rule& other) {
 }
 
 // Rules that end alike share the end.
-Label put_rule(Backwards& program, const Rule& rule, std::vector<Compiled>& known) {
-  Compiled compiled{rule, {}};
-  Entry next{};
+Label put_rule(BackwardAssembler& program, const Rule& rule, std::vector<CompiledRule>& known) {
+  CompiledRule compiled{rule, {}};
+  EntryPoint next{};
   std::size_t shared = 0;
-  for (const Compiled& other : known) {
+  for (const CompiledRule& other : known) {
     const std::size_t common = common_end(rule, other.rule);
     if (common <= shared) continue;
     shared = common;
@@ -159,7 +161,7 @@ Label put_rule(Backwards& program, const Rule& rule, std::vector<Compiled>& know
   if (shared == 0) next = plain(program.verdict(rule.otherwise));
   for (std::size_t i = rule.count - shared; i-- > 0;) {
     const Clause& clause = rule.clauses[i];
-    Entry holds = plain(program.verdict(clause.verdict));
+    EntryPoint holds = plain(program.verdict(clause.verdict));
     for (std::size_t c = clause.count; c-- > 0;) holds = put_condition(program, clause.conditions[c], holds, next);
     next = compiled.from.at(i) = holds;
   }
@@ -174,7 +176,7 @@ struct Range {
   Label leaf = 0;
 };
 
-Label put_tree(Backwards& program, std::span<const Range> ranges) {
+Label put_tree(BackwardAssembler& program, std::span<const Range> ranges) {
   if (ranges.size() == 1) return ranges[0].leaf;
   // x, one number of its own, x again: one comparison instead of two.
   if (ranges.size() == 3 && ranges[0].leaf == ranges[2].leaf && ranges[2].first == ranges[1].first + 1) {
@@ -279,8 +281,8 @@ class Compiler {
   }
 
   const SeccompSpec& spec_;
-  Backwards program_;
-  std::vector<Compiled> known_;
+  BackwardAssembler program_;
+  std::vector<CompiledRule> known_;
   std::array<Label, kGroups> leaves_{};
 };
 

@@ -281,7 +281,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return flat(brokered(spec));
     case Group::kUmask:
       return flat(performed(spec) ? kNotify : kAllow);
-    case Group::kLooks:
+    case Group::kPathQueries:
       return flat(observed(spec));
     case Group::kClose:
       return close_rule(spec);

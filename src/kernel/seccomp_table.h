@@ -42,9 +42,9 @@ enum class Group : std::uint8_t {
   kUmask,
   kClose,
   kLandlockSelf,
-  kLooks,  // calls that ask about a path
-  kNode1,  // mknod
-  kNode2,  // mknodat
+  kPathQueries,  // calls that ask about a path
+  kNode1,        // mknod
+  kNode2,        // mknodat
   kOpenHow,
   kIoctl,
   kSocket,

@@ -1,3 +1,24 @@
+// A readers-writer lock over shared memory and byte-range locks: see tree_lock.h for what it promises.
+//
+// Each TreeFile is a page that all members map, and a few bytes that are locked with fcntl(2). The fast path
+// of a reader touches only the page: count yourself, then look whether a writer is present. A writer does the
+// opposite: announce itself, then look at the counters. Whichever comes second sees the other; both are
+// sequentially consistent, which is what makes the pair safe (Dekker's scheme). A reader that finds a writer
+// takes its count back and waits on the writer's byte.
+//
+// The bytes answer the one question that memory cannot: is that member alive? A counter that is not zero
+// counts only while its member's byte is locked, and the writer's flag only while byte 0 is. The kernel drops
+// open file description locks (F_OFD_SETLK) with the last descriptor, however the process ended. So a killed
+// reader holds nobody up, and the next reader that gets byte 0 clears a flag that a killed writer left.
+// Ordinary POSIX locks would not do: they belong to the process and vanish when any of its descriptors of the
+// file is closed (fcntl(2)).
+//
+// A writer polls the counters (50 us) instead of sleeping on them, so that a reader's leave stays one atomic
+// subtraction.
+//
+// Files are locked in the order of their names by everybody, so two writers cannot wait for each other.
+// Opening and closing serialise on flock(2) of the folder: only there do files come and go, and a member byte
+// is chosen and a stale file removed without anybody joining it in between.
 #include "kernel/tree_lock.h"
 
 #include <dirent.h>
@@ -35,18 +56,18 @@ namespace belljar::kernel {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kParties = kPage / sizeof(std::uint32_t) - 1;
-// A file: the page that is shared, then the directory's path. The bytes that are locked: 0 by who has closed the door, 1 + N by
-// party N as long as it lives.
-constexpr off_t kDoorByte = 0;
+constexpr std::size_t kMaxMembers = kPage / sizeof(std::uint32_t) - 1;
+// A file holds the shared page, then the directory's path. Bytes that are locked: 0 by the writer, 1 + N by member N as long as it
+// lives.
+constexpr off_t kWriterByte = 0;
 constexpr off_t kPathAt = kPage;
 constexpr off_t kFileSize = kPathAt + PATH_MAX;
 
-struct Page {
-  std::uint32_t closed;
-  std::array<std::uint32_t, kParties> inside;  // readers of each party
+struct SharedPage {
+  std::uint32_t writer_present;
+  std::array<std::uint32_t, kMaxMembers> readers;  // readers of each party
 };
-static_assert(sizeof(Page) == kPage && std::is_trivial_v<Page>);
+static_assert(sizeof(SharedPage) == kPage && std::is_trivial_v<SharedPage>);
 
 using Shared = std::atomic_ref<std::uint32_t>;
 static_assert(Shared::is_always_lock_free);
@@ -70,22 +91,22 @@ bool try_range(int fd, short type, off_t at) {
   return ::fcntl(fd, F_OFD_SETLK, &wanted) == 0;
 }
 
-bool is_over(const TreeLock::Stop& stop) { return stop && stop(); }
+bool gives_up(const TreeLock::Stop& stop) { return stop && stop(); }
 
 // Waits. Nobody may go on without it: where the kernel has no memory for a lock it is tried again.
-bool take_range(int fd, short type, off_t at, const TreeLock::Stop& stop) {
+bool await_range(int fd, short type, off_t at, const TreeLock::Stop& stop) {
   if (try_range(fd, type, at)) return true;
-  if (is_over(stop)) return false;
+  if (gives_up(stop)) return false;
   struct flock wanted = range(type, at, 1);
   while (::fcntl(fd, F_OFD_SETLKW, &wanted) != 0) {
     const int error = errno;
-    if (is_over(stop)) return false;
+    if (gives_up(stop)) return false;
     if (error != EINTR) pause_shortly();
   }
   return true;
 }
 
-void give_range(int fd, off_t at) {
+void release_range(int fd, off_t at) {
   struct flock wanted = range(F_UNLCK, at, 1);
   ::fcntl(fd, F_OFD_SETLK, &wanted);
 }
@@ -148,22 +169,22 @@ struct Closer {
 
 }  // namespace
 
-struct TreeLock::Door {
+struct TreeLock::TreeFile {
   std::string name;
   UniqueFd file;
-  Page* page = nullptr;
-  std::size_t party = 0;
-  std::mutex queue;  // of readers before a closed door: they wait with one descriptor
+  SharedPage* page = nullptr;
+  std::size_t member = 0;
+  std::mutex queue;  // of readers that wait for a writer: they share one descriptor
 
-  Door() = default;
-  Door(const Door&) = delete;
-  Door& operator=(const Door&) = delete;
-  ~Door() {
+  TreeFile() = default;
+  TreeFile(const TreeFile&) = delete;
+  TreeFile& operator=(const TreeFile&) = delete;
+  ~TreeFile() {
     if (page != nullptr) ::munmap(page, kPage);
   }
 
-  Shared closed() const { return Shared(page->closed); }
-  Shared inside(std::size_t which) const { return Shared(page->inside[which]); }
+  Shared writer_present() const { return Shared(page->writer_present); }
+  Shared readers(std::size_t which) const { return Shared(page->readers[which]); }
 
   // With the folder locked. `file` is open.
   Result<void> join(const std::string& path) {
@@ -171,54 +192,54 @@ struct TreeLock::Door {
     if (const int error = ::posix_fallocate(file.get(), 0, kFileSize); error != 0) return failed(error, "posix_fallocate", path);
     void* const mapped = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (mapped == MAP_FAILED) return failed(errno, "mmap", path);
-    page = static_cast<Page*>(mapped);
+    page = static_cast<SharedPage*>(mapped);
     ::madvise(mapped, kPage, MADV_DONTFORK);
-    for (party = 0; party < kParties; ++party) {
-      if (!try_range(file.get(), F_WRLCK, static_cast<off_t>(1 + party))) {
+    for (member = 0; member < kMaxMembers; ++member) {
+      if (!try_range(file.get(), F_WRLCK, static_cast<off_t>(1 + member))) {
         if (errno != EAGAIN && errno != EACCES) return failed(errno, "fcntl", path);
         continue;
       }
-      inside(party).store(0);  // somebody's who was killed
+      readers(member).store(0);  // somebody's who was killed
       return {};
     }
     return failed(EMFILE, "fcntl", path);
   }
 
-  bool enter(const Stop& stop) {
-    inside(party).fetch_add(1);
-    if (closed().load() == 0) return true;
-    inside(party).fetch_sub(1);
+  bool lock_shared(const Stop& stop) {
+    readers(member).fetch_add(1);
+    if (writer_present().load() == 0) return true;
+    readers(member).fetch_sub(1);
     std::unique_lock turn(queue, std::try_to_lock);
     if (!turn) {
-      if (is_over(stop)) return false;  // another reader of ours waits already
+      if (gives_up(stop)) return false;  // another reader of ours waits already
       turn.lock();
     }
-    if (!take_range(file.get(), F_RDLCK, kDoorByte, stop)) return false;
-    closed().store(0);  // if it was, its closer is gone
-    inside(party).fetch_add(1);
-    give_range(file.get(), kDoorByte);
+    if (!await_range(file.get(), F_RDLCK, kWriterByte, stop)) return false;
+    writer_present().store(0);  // if it was, its closer is gone
+    readers(member).fetch_add(1);
+    release_range(file.get(), kWriterByte);
     return true;
   }
-  void leave() { inside(party).fetch_sub(1); }
+  void unlock_shared() { readers(member).fetch_sub(1); }
 
-  bool close(const Stop& stop) {
-    if (!take_range(file.get(), F_WRLCK, kDoorByte, stop)) return false;
-    closed().store(1);
-    for (std::size_t other = 0; other < kParties; ++other) {
-      while (inside(other).load() != 0 && is_held(file.get(), static_cast<off_t>(1 + other), 1)) {
-        if (is_over(stop)) return reopen(), false;
+  bool lock_exclusive(const Stop& stop) {
+    if (!await_range(file.get(), F_WRLCK, kWriterByte, stop)) return false;
+    writer_present().store(1);
+    for (std::size_t other = 0; other < kMaxMembers; ++other) {
+      while (readers(other).load() != 0 && is_held(file.get(), static_cast<off_t>(1 + other), 1)) {
+        if (gives_up(stop)) return unlock_exclusive(), false;
         pause_shortly();
       }
     }
     return true;
   }
-  void reopen() {
-    closed().store(0);
-    give_range(file.get(), kDoorByte);
+  void unlock_exclusive() {
+    writer_present().store(0);
+    release_range(file.get(), kWriterByte);
   }
 };
 
-struct TreeLock::Folder {
+struct TreeLock::LockFolder {
   std::string path;
   MadeDirectories above;  // what was missing of the way to it
   OwningProcess owner;    // a forked child's copy removes nothing
@@ -259,39 +280,39 @@ Result<UniqueFd> enter_folder(const std::string& folder, MadeDirectories& above)
 
 }  // namespace
 
-TreeLock::TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept
-    : folder_(std::move(folder)), doors_(std::move(doors)) {}
+TreeLock::TreeLock(std::unique_ptr<LockFolder> folder, std::vector<std::unique_ptr<TreeFile>> files) noexcept
+    : folder_(std::move(folder)), files_(std::move(files)) {}
 TreeLock::TreeLock(TreeLock&&) noexcept = default;
 
 TreeLock::~TreeLock() {
-  if (folder_ == nullptr || doors_.empty() || !folder_->owner.is_this()) return;
+  if (folder_ == nullptr || files_.empty() || !folder_->owner.is_this()) return;
   const UniqueFd dir(::open(folder_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid() || !lock_folder(dir.get())) return;
-  for (const auto& door : doors_) {
-    give_range(door->file.get(), static_cast<off_t>(1 + door->party));
-    if (!is_held(door->file.get(), 0, 0)) ::unlinkat(dir.get(), door->name.c_str(), 0);
+  for (const auto& tree_file : files_) {
+    release_range(tree_file->file.get(), static_cast<off_t>(1 + tree_file->member));
+    if (!is_held(tree_file->file.get(), 0, 0)) ::unlinkat(dir.get(), tree_file->name.c_str(), 0);
   }
   ::rmdir(folder_->path.c_str());  // while it is locked; not when others have files there
 }
 
 Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std::string>& paths) {
   const std::vector<Tree> trees = outermost(paths);
-  std::vector<std::unique_ptr<Door>> doors;
-  auto home = std::make_unique<Folder>();
+  std::vector<std::unique_ptr<TreeFile>> files;
+  auto home = std::make_unique<LockFolder>();
   home->path = folder;
-  if (trees.empty()) return TreeLock(std::move(home), std::move(doors));
+  if (trees.empty()) return TreeLock(std::move(home), std::move(files));
   const UniqueFd dir = BELLJAR_TRY(enter_folder(folder, home->above));
   const auto join = [&](const std::string& name, UniqueFd file, const std::string& path) -> Result<void> {
-    auto door = std::make_unique<Door>();
-    door->name = name;
-    door->file = std::move(file);
-    BELLJAR_CHECK(door->join(path));
-    doors.push_back(std::move(door));
+    auto tree_file = std::make_unique<TreeFile>();
+    tree_file->name = name;
+    tree_file->file = std::move(file);
+    BELLJAR_CHECK(tree_file->join(path));
+    files.push_back(std::move(tree_file));
     return {};
   };
   for (const Tree& tree : trees) {
-    // Two names of one (a hard link, a bind mount): a second door would wait for our own first one, for ever.
-    if (std::ranges::any_of(doors, [&](const auto& door) { return door->name == tree.name; })) continue;
+    // Two names of one (a hard link, a bind mount): a second file would wait for our own first one, for ever.
+    if (std::ranges::any_of(files, [&](const auto& tree_file) { return tree_file->name == tree.name; })) continue;
     UniqueFd file(::openat(dir.get(), tree.name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file.valid()) return failed(errno, "openat", tree.path);
     // Without one that is alive the name may be a former directory's of the same number.
@@ -306,7 +327,8 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
   if (list == nullptr) return failed(errno, "fdopendir", folder);
   while (const dirent* const entry = ::readdir(list.get())) {
     const std::string name = entry->d_name;
-    if (name.starts_with('.') || std::ranges::any_of(doors, [&](const auto& door) { return door->name == name; })) continue;
+    if (name.starts_with('.') || std::ranges::any_of(files, [&](const auto& tree_file) { return tree_file->name == name; }))
+      continue;
     UniqueFd file(::openat(dir.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file.valid()) continue;
     if (!is_held(file.get(), 0, 0)) {
@@ -317,34 +339,34 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
     if (std::ranges::any_of(trees, [&](const Tree& tree) { return overlap(tree.path, path); }))
       BELLJAR_CHECK(join(name, std::move(file), path));
   }
-  std::ranges::sort(doors, {}, [](const auto& door) -> const std::string& { return door->name; });
-  return TreeLock(std::move(home), std::move(doors));
+  std::ranges::sort(files, {}, [](const auto& tree_file) -> const std::string& { return tree_file->name; });
+  return TreeLock(std::move(home), std::move(files));
 }
 
 bool TreeLock::lock(const Stop& stop) {
-  for (std::size_t i = 0; i < doors_.size(); ++i) {
-    if (doors_[i]->close(stop)) continue;
-    while (i > 0) doors_[--i]->reopen();
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (files_[i]->lock_exclusive(stop)) continue;
+    while (i > 0) files_[--i]->unlock_exclusive();
     return false;
   }
   return true;
 }
 
 void TreeLock::unlock() {
-  for (const auto& door : doors_) door->reopen();
+  for (const auto& tree_file : files_) tree_file->unlock_exclusive();
 }
 
 bool TreeLock::lock_shared(const Stop& stop) {
-  for (std::size_t i = 0; i < doors_.size(); ++i) {
-    if (doors_[i]->enter(stop)) continue;
-    while (i > 0) doors_[--i]->leave();
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    if (files_[i]->lock_shared(stop)) continue;
+    while (i > 0) files_[--i]->unlock_shared();
     return false;
   }
   return true;
 }
 
 void TreeLock::unlock_shared() {
-  for (const auto& door : doors_) door->leave();
+  for (const auto& tree_file : files_) tree_file->unlock_shared();
 }
 
 }  // namespace belljar::kernel

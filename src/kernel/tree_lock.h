@@ -1,13 +1,13 @@
-// Readers and one writer, between all processes of one user that change names below the same directories.
+// A readers-writer lock between all processes of one user that change names below the same directories.
 //
 // Each directory has a file in the folder of locks, by its device and inode. Who opens a lock joins the file of each of its
 // directories, and those of others that are alive and lie above or below: so any two whose directories overlap have one in common,
 // the earlier one's.
 //
-// A reader counts itself in memory that the file shares (nanoseconds), a writer closes the door there and waits until those inside
-// have gone. That a holder lives is an open file description lock of fcntl(2), which the kernel takes back at its end whatever
-// ended it: a killed reader is no longer waited for, and a door that a killed writer left closed is opened by who comes next. A
-// stopped one (SIGSTOP) is waited for. The last holder of a file removes it, and the folder of locks with the last file; whoever
+// A reader counts itself in memory that the file shares (nanoseconds), a writer announces itself there and waits until the counted
+// readers have left. An open file description lock of fcntl(2) shows that a holder lives; the kernel drops it whatever ended the
+// process. So nobody waits for a killed reader, and the next reader clears the flag that a killed writer left. A stopped holder
+// (SIGSTOP) is waited for. The last holder of a file removes it, and the folder of locks with the last file; whoever
 // made the folders above removes them on leaving if they are empty, else they stay. The path in a file is its first holder's: of
 // one directory with two names (a bind mount), what lies below the other name is not found by it.
 //
@@ -51,11 +51,11 @@ class TreeLock {
   void unlock_shared();
 
  private:
-  struct Door;
-  struct Folder;
-  TreeLock(std::unique_ptr<Folder> folder, std::vector<std::unique_ptr<Door>> doors) noexcept;
-  std::unique_ptr<Folder> folder_;
-  std::vector<std::unique_ptr<Door>> doors_;  // by name: everybody takes them in that order
+  struct TreeFile;
+  struct LockFolder;
+  TreeLock(std::unique_ptr<LockFolder> folder, std::vector<std::unique_ptr<TreeFile>> files) noexcept;
+  std::unique_ptr<LockFolder> folder_;
+  std::vector<std::unique_ptr<TreeFile>> files_;  // by name: everybody takes them in that order
 };
 
 }  // namespace belljar::kernel

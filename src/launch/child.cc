@@ -72,7 +72,7 @@ int write_map(const char* path, unsigned inside, unsigned outside) noexcept {
 // Init shares the caller's memory image: its arguments and environment may hold secrets, and the arguments can be read by everyone
 // inside (PR-05). Both are wiped; the rest of a non-dumpable process is closed to them.
 int hide_self(ChildContext&) noexcept {
-  wipe_words();
+  wipe_arguments();
   return result(::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0));
 }
 
@@ -133,7 +133,7 @@ int join_cgroup(ChildContext& context) noexcept {
   return result(::unshare(CLONE_NEWCGROUP));
 }
 
-int take_ready_namespaces(ChildContext& context) noexcept {
+int enter_ready_namespaces(ChildContext& context) noexcept {
   if (context.ipc >= 0 && ::setns(context.ipc, CLONE_NEWIPC) < 0) return -errno;
   return context.uts >= 0 && ::setns(context.uts, CLONE_NEWUTS) < 0 ? -errno : 0;
 }
@@ -251,7 +251,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
-  int kept[10 + kMaxInnerSockets + kMaxGiven];
+  int kept[10 + kMaxInnerSockets + kMaxExported];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
     if (fd < 0) return 0;
@@ -270,8 +270,8 @@ int close_inherited_fds(ChildContext& context) noexcept {
   for (std::size_t i = 0; i < context.plan->sockets.size(); ++i) {
     if (const int status = keep(context.sockets[i]); status < 0) return status;
   }
-  for (int i = 0; i < context.given_count; ++i) {
-    if (const int status = keep(context.given[i]); status < 0) return status;
+  for (int i = 0; i < context.exported_count; ++i) {
+    if (const int status = keep(context.exported[i]); status < 0) return status;
   }
   if (context.first != nullptr) {
     for (int& fd : context.first->stdio) {
@@ -329,12 +329,12 @@ constexpr Step kSteps[] = {
     {"maps", open_maps, "read its own memory's map"},
     {"id_map", map_own_id, "map the user id into the user namespace"},
     {"cgroup", join_cgroup, "join the cgroup"},
-    {"namespaces", take_ready_namespaces, "enter the namespaces that were made for it"},
+    {"namespaces", enter_ready_namespaces, "enter the namespaces that were made for it"},
     {"network_begin", begin_network, "make a network namespace"},
     {"session", new_session, "start a session"},
     {"keyring", new_session_keyring, "join an empty session keyring"},
     {"tree", build_tree, "build the mount tree"},
-    {"network", take_network, "make a network namespace"},
+    {"network", join_network, "make a network namespace"},
     {"tree_end", end_names, "end the helper that hid names"},
     {"sockets", open_sockets, "open the sandbox's own listening sockets"},
     {"identity", become_unprivileged, "give up host root"},
@@ -361,7 +361,7 @@ std::int64_t step_ns[wire::kMaxSteps];
 
 std::span<const Step> steps() noexcept { return kSteps; }
 
-void wipe_words() noexcept {
+void wipe_arguments() noexcept {
   constexpr std::size_t kLargest =
       4U << 20;  // of argument and environment strings, execve(2): both lie in one piece at the stack's end
   char* const first_argument = program_invocation_name;

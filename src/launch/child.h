@@ -27,10 +27,10 @@ struct ChildContext {
   bool one_shot = true;
   bool time_steps = false;
   int control = -1;
-  // made beforehand (early.h)
+  // made beforehand (early_setup.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
-  int maps = -1;         // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (own_memory.cc)
+  int maps = -1;  // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (inherited_memory.cc)
   int children = -1;     // a subreaper's own list of children, open from before the filter: nobody may answer opens at the end
   int* slots = nullptr;  // Plan::slots entries
   char* const* envp = nullptr;  // Plan::env as C strings, for exec requests that bring none
@@ -41,8 +41,8 @@ struct ChildContext {
   int sockets[kMaxInnerSockets]{};           // one for each of Plan::sockets; -1 none
   int maker = -1, pairs = -1;                // our ends of InnerSocket::Kind::kMaker; `pairs`: of Purpose::kPairs
   int routes_errno = 0, redirect_errno = 0;  // why Plan::routes and Plan::redirect do not hold; 0: they do
-  int given[kMaxGiven]{};                    // of kGive, the first `given_count`
-  int given_count = 0;
+  int exported[kMaxExported]{};              // of kExport, the first `given_count`
+  int exported_count = 0;
   int root = -1;                   // "/" as the sandbox sees it, when it serves only
   bool own_pid_namespace = false;  // its end ends the tree
   int skipped = 0;
@@ -66,12 +66,12 @@ std::span<const Step> steps() noexcept;
 // Runs the steps, then serves as pid 1 until the end. Does not return.
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
 
-void wipe_words() noexcept;     // child.cc; arguments and environment of this process, as the kernel shows them
-int raise_loopback() noexcept;  // network.cc; of the calling thread's namespace, 0 or -errno
+void wipe_arguments() noexcept;  // child.cc; arguments and environment of this process, as the kernel shows them
+int raise_loopback() noexcept;   // network.cc; of the calling thread's namespace, 0 or -errno
 
 // steps implemented in their own files
 int begin_network(ChildContext& context) noexcept;  // network.cc: these four
-int take_network(ChildContext& context) noexcept;
+int join_network(ChildContext& context) noexcept;
 int end_helper(ChildContext& context) noexcept;
 void abandon_network(ChildContext& context) noexcept;  // for a start that ends before it took it
 int open_sockets(ChildContext& context) noexcept;
@@ -81,7 +81,7 @@ int set_stage(ChildContext& context, const MountOp& op) noexcept;  // stage.cc: 
 int await_names(ChildContext& context) noexcept;
 int end_names(ChildContext& context) noexcept;
 int restrict_paths(ChildContext& context) noexcept;          // landlock.cc
-int open_maps(ChildContext& context) noexcept;               // own_memory.cc: these two
+int open_maps(ChildContext& context) noexcept;               // inherited_memory.cc: these two
 void drop_inherited_memory(ChildContext& context) noexcept;  // nothing of the plan, of `first` and of the heap may be used after it
 void sweep_children(int list) noexcept;                      // init.cc; `list`: an open /proc/.../children of ours
 [[noreturn]] void serve(ChildContext& context) noexcept;     // init.cc

@@ -1,8 +1,24 @@
 // Pid 1 inside: starts commands, reaps, forwards signals, and takes the tree with it when it ends.
 //
-// It is the same image as the launcher, already behind every lock the command will be behind (same filter, same Landlock domain, no
-// capabilities) and non-dumpable, so it is no richer a target than the command itself (CVE-2026-41163). A warm exec costs one clone
-// that shares our memory, and one execve.
+// It is the same image as the launcher, already behind every lock the command will be behind (same filter,
+// same Landlock domain, no capabilities) and non-dumpable, so it is no richer a target than the command
+// itself (CVE-2026-41163). A warm exec costs one clone that shares our memory, and one execve.
+//
+// Starting a command. The child shares our memory until its execve (CLONE_VM), so nothing is copied; it runs
+// on a stack of its own in a SpawnSlot, which also holds its arguments. vfork(2) would do the same, but
+// suspends us until the execve, and that may take long: a slow disk, a lease on the program (45 s), or a
+// command that stops the child (SIGSTOP) before it has become one. So we wait on a futex that the kernel
+// clears when the child lets go of our memory (CLONE_CHILD_CLEARTID), for one poll interval; a child that
+// takes longer keeps its slot, is told as kPending, and others are served meanwhile. A child that is kept
+// stopped is continued, and killed after two seconds of it. Only a first command is started by vfork: nobody
+// else is there to stop it.
+//
+// The end. A one-shot sandbox kills and reaps everything before it reports the exit, so that its front may
+// trust that nothing inside acts any more. With a pid namespace kill(-1) reaches all; without one we are the
+// subreaper, and sweep our children until none is left.
+//
+// Memory. A pid 1 that stays gives back what it inherited (inherited_memory.cc): nothing after that may
+// allocate, use stdio or a thread-local of our own.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
@@ -34,16 +50,16 @@ const std::int64_t* measured_steps() noexcept;
 
 namespace {
 
-struct Job;
+struct SpawnSlot;
 
-struct Running {
+struct RunningCommand {
   std::uint32_t id = 0;
   pid_t pid = 0;
   bool pty = false;
-  Job* pending = nullptr;  // its execve has not come to an end yet
+  SpawnSlot* pending = nullptr;  // its execve has not come to an end yet
 };
 constexpr int kMaxRunning = 1024, kMaxPending = 64;
-Running running[kMaxRunning];
+RunningCommand running[kMaxRunning];
 int running_count = 0, pending_count = 0;
 
 std::int64_t now_ns() noexcept {
@@ -62,11 +78,11 @@ constexpr bool kOwnStack = false;
 #else
 constexpr bool kOwnStack = true;
 #endif
-constexpr int kLookMs = 20, kStoppedLooks = 100;  // two seconds of a child that somebody stops
-constexpr int kLooksToTell = 50;                  // a second
+constexpr int kPollMs = 20, kMostStoppedPolls = 100;  // two seconds of a child that somebody stops
+constexpr int kPollsPerSignOfLife = 50;               // a second
 
 // All that a child uses of our memory until its execve. There is one, but for the children that take long over it.
-struct Job {
+struct SpawnSlot {
   alignas(16) char stack[16384];
   alignas(8) char request[wire::kInlineExec + sizeof(wire::ExecHeader)];
   const ChildContext* context;
@@ -78,32 +94,32 @@ struct Job {
   std::size_t arrays_size, shared_size;
   int stopped;
 };
-alignas(Job) char first_memory[sizeof(Job)];  // zeros will do, as of all others
-Job* const first_job = reinterpret_cast<Job*>(first_memory);
-Job* current = first_job;
+alignas(SpawnSlot) char first_memory[sizeof(SpawnSlot)];  // zeros will do, as of all others
+SpawnSlot* const first_slot = reinterpret_cast<SpawnSlot*>(first_memory);
+SpawnSlot* current = first_slot;
 
-Job* make_job() noexcept {
-  void* const memory = ::mmap(nullptr, sizeof(Job), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return memory == MAP_FAILED ? nullptr : static_cast<Job*>(memory);
+SpawnSlot* make_slot() noexcept {
+  void* const memory = ::mmap(nullptr, sizeof(SpawnSlot), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : static_cast<SpawnSlot*>(memory);
 }
 
 // Gives back what a request has brought.
-void clear(Job& job) noexcept {
-  if (job.arrays != nullptr) ::munmap(job.arrays, job.arrays_size);
-  if (job.shared != nullptr) ::munmap(job.shared, job.shared_size);
-  job.arrays = job.shared = nullptr;
+void clear(SpawnSlot& slot) noexcept {
+  if (slot.arrays != nullptr) ::munmap(slot.arrays, slot.arrays_size);
+  if (slot.shared != nullptr) ::munmap(slot.shared, slot.shared_size);
+  slot.arrays = slot.shared = nullptr;
 }
 
 // One that is not `current`, and no child uses any more.
-void give_back(Job* job) noexcept {
-  clear(*job);
-  if (job == first_job) job = std::exchange(current, first_job);
-  ::munmap(job, sizeof(Job));
+void free_slot(SpawnSlot* slot) noexcept {
+  clear(*slot);
+  if (slot == first_slot) slot = std::exchange(current, first_slot);
+  ::munmap(slot, sizeof(SpawnSlot));
 }
 
-int spawned(void* argument) noexcept {
-  Job& job = *static_cast<Job*>(argument);
-  become_command(job.exec, job.context->pty_slave, job.failure);
+int child_main(void* argument) noexcept {
+  SpawnSlot& slot = *static_cast<SpawnSlot*>(argument);
+  become_command(slot.exec, slot.context->pty_slave, slot.failure);
 }
 
 bool is_stopped(pid_t child) noexcept {
@@ -113,54 +129,54 @@ bool is_stopped(pid_t child) noexcept {
 
 // Any command may stop a child of ours that has not become one yet, over and over: it is continued, and killed when that does not
 // help.
-void let_go_on(Job& job, pid_t child) noexcept {
+void resume_stopped(SpawnSlot& slot, pid_t child) noexcept {
   const std::int64_t now = now_ns();
-  if (now - job.stopped_ns >= kLookMs * 1'000'000L) {
-    job.stopped_ns = now;
-    ++job.stopped;
+  if (now - slot.stopped_ns >= kPollMs * 1'000'000L) {
+    slot.stopped_ns = now;
+    ++slot.stopped;
   }
-  if (job.stopped > kStoppedLooks) {
-    job.failure.errnum = EAGAIN;
-    job.failure.where = wire::kVfork;
+  if (slot.stopped > kMostStoppedPolls) {
+    slot.failure.errnum = EAGAIN;
+    slot.failure.where = wire::kVfork;
   }
-  raw_call(SYS_kill, child, job.stopped > kStoppedLooks ? SIGKILL : SIGCONT);
+  raw_call(SYS_kill, child, slot.stopped > kMostStoppedPolls ? SIGKILL : SIGCONT);
 }
 
 // That we are busy and not gone. It is of no command and answers no ping: the launcher only counts it.
-void tell_of_life(int control) noexcept {
+void send_alive(int control) noexcept {
   wire::Reply reply;
   reply.type = wire::FromInit::kAlive;
   reply.exec_id = 0;
   raw_call(SYS_sendto, control, as_long(&reply), sizeof reply, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-enum class Wait { kBriefly, kToTheEnd };  // the latter: nobody else is served meanwhile
+enum class SpawnWait { kBriefly, kToTheEnd };  // the latter: nobody else is served meanwhile
 
 // Until the kernel clears `shares_memory`, at the child's execve or its death; false: not yet. A slow disk may keep it, or
 // another's lease on the program (45 s, proc_sys_fs(5)).
-bool await_command(Job& job, pid_t child, Wait how) noexcept {
-  for (int looks = 0; job.shares_memory.load(std::memory_order_acquire) != 0;) {
-    const timespec patience{0, kLookMs * 1'000'000L};
-    if (raw_call(SYS_futex, as_long(&job.shares_memory), FUTEX_WAIT, 1, as_long(&patience)) != -ETIMEDOUT) continue;
-    if (how == Wait::kBriefly) return false;
-    if (++looks % kLooksToTell == 0) tell_of_life(job.context->control);
-    if (is_stopped(child)) let_go_on(job, child);
+bool await_command(SpawnSlot& slot, pid_t child, SpawnWait how) noexcept {
+  for (int polls = 0; slot.shares_memory.load(std::memory_order_acquire) != 0;) {
+    const timespec patience{0, kPollMs * 1'000'000L};
+    if (raw_call(SYS_futex, as_long(&slot.shares_memory), FUTEX_WAIT, 1, as_long(&patience)) != -ETIMEDOUT) continue;
+    if (how == SpawnWait::kBriefly) return false;
+    if (++polls % kPollsPerSignOfLife == 0) send_alive(slot.context->control);
+    if (is_stopped(child)) resume_stopped(slot, child);
   }
   return true;
 }
 
 // The child shares our memory, as with vfork(2), which waits for it without end: of a first command, which nobody is there to stop,
 // that is the shorter way. -errno: there is none.
-pid_t start_child(Job& job, Wait how) noexcept {
-  if (!kOwnStack || how == Wait::kToTheEnd) {
+pid_t start_child(SpawnSlot& slot, SpawnWait how) noexcept {
+  if (!kOwnStack || how == SpawnWait::kToTheEnd) {
     const pid_t pid = ::vfork();  // NOLINT(bugprone-unsafe-functions): the child only execs, and reports a failure by our memory
-    if (pid == 0) spawned(&job);
+    if (pid == 0) child_main(&slot);
     return pid < 0 ? -errno : pid;
   }
-  job.shares_memory.store(1, std::memory_order_release);
+  slot.shares_memory.store(1, std::memory_order_release);
   // CLONE_CHILD_CLEARTID, clone(2): cleared, and who waits is woken, when the child no longer shares our memory.
-  const pid_t pid = ::clone(spawned, job.stack + sizeof job.stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD, &job, nullptr,
-                            nullptr, &job.shares_memory);
+  const pid_t pid = ::clone(child_main, slot.stack + sizeof slot.stack, CLONE_VM | CLONE_CHILD_CLEARTID | SIGCHLD, &slot, nullptr,
+                            nullptr, &slot.shares_memory);
   return pid < 0 ? -errno : pid;
 }
 
@@ -168,7 +184,7 @@ pid_t start_child(Job& job, Wait how) noexcept {
 // what an ended command left behind must know it for a command's.
 bool leave_pending(const ChildContext& context, pid_t child) noexcept {
   if (pending_count == kMaxPending) return false;
-  Job* const next = make_job();
+  SpawnSlot* const next = make_slot();
   if (next == nullptr) return false;
   ++pending_count;
   running[running_count++] = {current->exec.id, child, current->exec.pty, current};
@@ -183,9 +199,9 @@ bool leave_pending(const ChildContext& context, pid_t child) noexcept {
 }
 
 // Starts `current`. False: what came of it is told later.
-bool spawn(ChildContext& context, Wait how, wire::Reply& reply) noexcept {
-  Job& job = *current;
-  const PreparedExec& exec = job.exec;
+bool spawn(ChildContext& context, SpawnWait how, wire::Reply& reply) noexcept {
+  SpawnSlot& slot = *current;
+  const PreparedExec& exec = slot.exec;
   reply.exec_id = exec.id;
   reply.type = wire::FromInit::kExecFailed;
   if (running_count == kMaxRunning) {
@@ -198,24 +214,24 @@ bool spawn(ChildContext& context, Wait how, wire::Reply& reply) noexcept {
     reply.where = wire::kStdio;
     return true;
   }
-  job.context = &context;
-  job.failure.errnum = 0;
-  job.stopped = 0;
-  job.stopped_ns = 0;
-  job.at_ns = reply.at_ns = now_ns();
-  const pid_t pid = start_child(job, how);
+  slot.context = &context;
+  slot.failure.errnum = 0;
+  slot.stopped = 0;
+  slot.stopped_ns = 0;
+  slot.at_ns = reply.at_ns = now_ns();
+  const pid_t pid = start_child(slot, how);
   if (pid < 0) {
     reply.errnum = -pid;
     reply.where = wire::kVfork;
     return true;
   }
-  if (kOwnStack && how == Wait::kBriefly && !await_command(job, pid, how)) {
+  if (kOwnStack && how == SpawnWait::kBriefly && !await_command(slot, pid, how)) {
     if (leave_pending(context, pid)) return false;
-    (void)await_command(job, pid, Wait::kToTheEnd);
+    (void)await_command(slot, pid, SpawnWait::kToTheEnd);
   }
-  if (job.failure.errnum != 0) {
-    reply.errnum = job.failure.errnum;
-    reply.where = job.failure.where;
+  if (slot.failure.errnum != 0) {
+    reply.errnum = slot.failure.errnum;
+    reply.where = slot.failure.where;
     ::waitpid(pid, nullptr, 0);
     return true;
   }
@@ -244,37 +260,37 @@ void kill_everything(const ChildContext& context) noexcept {
   sweep_children(context.children);
 }
 
-enum class Child { kThere, kReaped };
+enum class ChildState { kThere, kReaped };
 
 // Tells what came of a pending start whose child does not use our memory any more. False: the command never came to be, and its
 // entry is gone.
-bool settle(const ChildContext& context, int index, Child child) noexcept {
-  Running& entry = running[index];
-  Job* const job = std::exchange(entry.pending, nullptr);
+bool finish_pending(const ChildContext& context, int index, ChildState child) noexcept {
+  RunningCommand& entry = running[index];
+  SpawnSlot* const slot = std::exchange(entry.pending, nullptr);
   --pending_count;
   wire::Reply reply;
   reply.exec_id = entry.id;
-  reply.at_ns = job->at_ns;
+  reply.at_ns = slot->at_ns;
   reply.pid = entry.pid;
-  reply.errnum = job->failure.errnum;
-  reply.where = job->failure.where;
+  reply.errnum = slot->failure.errnum;
+  reply.where = slot->failure.where;
   const bool failed = reply.errnum != 0;
   reply.type = failed ? wire::FromInit::kExecFailed : wire::FromInit::kStarted;
-  give_back(job);
+  free_slot(slot);
   if (failed) {
-    if (child == Child::kThere) ::waitpid(entry.pid, nullptr, 0);
+    if (child == ChildState::kThere) ::waitpid(entry.pid, nullptr, 0);
     entry = running[--running_count];
   }
   send_reply(context, reply, nullptr, 0);
   return !failed;
 }
 
-void look_at_pending(const ChildContext& context) noexcept {
+void check_pending(const ChildContext& context) noexcept {
   for (int i = running_count - 1; i >= 0; --i) {
-    Job* const job = running[i].pending;
-    if (job == nullptr) continue;
-    if (job->shares_memory.load(std::memory_order_acquire) == 0) settle(context, i, Child::kThere);
-    else if (is_stopped(running[i].pid)) let_go_on(*job, running[i].pid);
+    SpawnSlot* const slot = running[i].pending;
+    if (slot == nullptr) continue;
+    if (slot->shares_memory.load(std::memory_order_acquire) == 0) finish_pending(context, i, ChildState::kThere);
+    else if (is_stopped(running[i].pid)) resume_stopped(*slot, running[i].pid);
   }
 }
 
@@ -313,9 +329,9 @@ void reap(ChildContext& context) noexcept {
     for (int i = 0; i < running_count; ++i) {
       if (running[i].pid != pid) continue;
       if (WIFSTOPPED(status)) {
-        if (running[i].pending != nullptr) let_go_on(*running[i].pending, pid);
+        if (running[i].pending != nullptr) resume_stopped(*running[i].pending, pid);
         else report_stop(context, i, status);
-      } else if (running[i].pending == nullptr || settle(context, i, Child::kReaped)) {
+      } else if (running[i].pending == nullptr || finish_pending(context, i, ChildState::kReaped)) {
         report_exit(context, i, status, usage);
       }
       break;
@@ -346,20 +362,20 @@ void forward_signal(const ChildContext& context, const wire::SignalMessage& mess
 // One that has not become its command has nothing below it that would have to be found.
 void give_up(std::uint32_t exec_id) noexcept {
   for (int i = 0; i < running_count; ++i) {
-    const Job* const job = running[i].pending;
-    if (running[i].id == exec_id && job != nullptr && job->shares_memory.load(std::memory_order_acquire) != 0)
+    const SpawnSlot* const slot = running[i].pending;
+    if (running[i].id == exec_id && slot != nullptr && slot->shares_memory.load(std::memory_order_acquire) != 0)
       ::kill(running[i].pid, SIGKILL);
   }
 }
 
 // Splits `bytes` of NUL-terminated strings into the arrays of a PreparedExec. The arrays live in their own mapping.
-bool unpack(const wire::ExecHeader& header, char* strings, Job& job) noexcept {
-  PreparedExec& exec = job.exec;
+bool unpack(const wire::ExecHeader& header, char* strings, SpawnSlot& slot) noexcept {
+  PreparedExec& exec = slot.exec;
   const std::size_t pointers = std::size_t{header.paths} + header.argc + header.envc + 3;
-  job.arrays_size = pointers * sizeof(char*);
-  void* const mapping = ::mmap(nullptr, job.arrays_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  slot.arrays_size = pointers * sizeof(char*);
+  void* const mapping = ::mmap(nullptr, slot.arrays_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapping == MAP_FAILED) return false;
-  job.arrays = mapping;
+  slot.arrays = mapping;
   char** at = static_cast<char**>(mapping);
   char* text = strings;
   char* const end = strings + header.bytes;
@@ -386,29 +402,29 @@ bool unpack(const wire::ExecHeader& header, char* strings, Job& job) noexcept {
 }
 
 // The strings of the request in `job`: in it, or in the memory that came along. nullptr: neither.
-char* strings_of(const wire::ExecHeader& header, ssize_t size, Job& job, int memory) noexcept {
+char* strings_of(const wire::ExecHeader& header, ssize_t size, SpawnSlot& slot, int memory) noexcept {
   if (header.in_memfd == 0) {
     const bool whole = static_cast<std::size_t>(size) == sizeof header + header.bytes;
-    return whole ? job.request + sizeof header : nullptr;
+    return whole ? slot.request + sizeof header : nullptr;
   }
   if (memory < 0) return nullptr;
   void* const mapping = ::mmap(nullptr, header.bytes, PROT_READ, MAP_PRIVATE, memory, 0);
   if (mapping == MAP_FAILED) return nullptr;
-  job.shared = mapping;
-  job.shared_size = header.bytes;
+  slot.shared = mapping;
+  slot.shared_size = header.bytes;
   return static_cast<char*>(mapping);
 }
 
 void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) noexcept {
-  Job& job = *current;
+  SpawnSlot& slot = *current;
   wire::ExecHeader header;
   wire::Reply reply;
-  std::memcpy(&header, job.request, sizeof header);
+  std::memcpy(&header, slot.request, sizeof header);
   reply.type = wire::FromInit::kExecFailed;
   reply.exec_id = header.exec_id;
   reply.errnum = EINVAL;
   reply.where = wire::kRequest;
-  PreparedExec& exec = job.exec;
+  PreparedExec& exec = slot.exec;
   exec = PreparedExec();
   exec.id = header.exec_id;
   exec.pty = header.pty != 0;
@@ -421,17 +437,17 @@ void handle_exec(ChildContext& context, ssize_t size, int* fds, int fd_count) no
       ::close(fds[used++]);
     }
   }
-  char* const strings = strings_of(header, size, job, used < fd_count ? fds[used] : -1);
+  char* const strings = strings_of(header, size, slot, used < fd_count ? fds[used] : -1);
   for (; used < fd_count; ++used) ::close(fds[used]);
   PreparedExec ours = exec;  // a child that is pending has its own descriptors, and reads their numbers in `exec`
   bool settled = true;
-  if (strings != nullptr && unpack(header, strings, job)) {
+  if (strings != nullptr && unpack(header, strings, slot)) {
     if (header.envc == 0) exec.envp = context.envp;
-    settled = spawn(context, Wait::kBriefly, reply);
+    settled = spawn(context, SpawnWait::kBriefly, reply);
   }
   close_stdio(ours);
   if (!settled) return;
-  clear(job);
+  clear(slot);
   send_reply(context, reply, nullptr, 0);
 }
 
@@ -485,7 +501,7 @@ wire::Reply start_first(ChildContext& context) noexcept {
   reply.type = wire::FromInit::kStarted;
   if (context.first == nullptr) return reply;
   current->exec = *context.first;
-  (void)spawn(context, Wait::kToTheEnd, reply);
+  (void)spawn(context, SpawnWait::kToTheEnd, reply);
   close_stdio(*context.first);
   return reply;
 }
@@ -511,8 +527,8 @@ void tell_start(const ChildContext& context, wire::Reply& reply) noexcept {
     fds[count++] = context.root;
     reply.has_root = 1;
   }
-  for (int i = 0; i < context.given_count; ++i) fds[count++] = context.given[i];
-  reply.given = context.given_count;
+  for (int i = 0; i < context.exported_count; ++i) fds[count++] = context.exported[i];
+  reply.exported = context.exported_count;
   reply.routes_errno = context.routes_errno;
   reply.redirect_errno = context.redirect_errno;
   reply.steps = static_cast<std::int32_t>(steps().size());
@@ -530,8 +546,8 @@ bool serve_next(ChildContext& context, int children) noexcept {
                     {children, POLLIN, 0},
                     {context.maker, POLLIN, 0},  // -1 is passed over
                     {context.pairs, POLLIN, 0}};
-  if (::poll(wait, 4, pending_count > 0 ? kLookMs : -1) < 0) return true;
-  if (pending_count > 0) look_at_pending(context);
+  if (::poll(wait, 4, pending_count > 0 ? kPollMs : -1) < 0) return true;
+  if (pending_count > 0) check_pending(context);
   int* const makers[2] = {&context.maker, &context.pairs};
   for (int i = 0; i < 2; ++i) {
     if (wait[2 + i].revents == 0 || make_sockets(*makers[i])) continue;
@@ -556,7 +572,7 @@ void sweep_children(int list) noexcept {
     const ssize_t size = list < 0 ? 0 : ::pread(list, buffer, sizeof buffer - 1, 0);
     if (size > 0) {
       buffer[size] = '\0';
-      pid_t child = 0;  // by hand: strtol(3) asks the locale, whose memory may be gone (own_memory.cc)
+      pid_t child = 0;  // by hand: strtol(3) asks the locale, whose memory may be gone (inherited_memory.cc)
       for (const char* at = buffer; *at != '\0'; ++at) {
         if (*at >= '0' && *at <= '9') {
           child = child * 10 + (*at - '0');

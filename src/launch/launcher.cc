@@ -1,3 +1,20 @@
+// The parent's half of a start: clone3, id maps, messages of the child and of pid 1, errors as sentences.
+//
+// Everything that needs memory is made before clone3 (Starter::prepare): argv, environment, the candidates of
+// PATH, the slots for mounts. The child works on a copy of our memory and may not allocate, since another
+// thread may have held malloc's lock at the moment of the clone.
+//
+// clone3 is called with all signals blocked, so that no handler of the host program runs in the child;
+// without SIGCHLD as exit signal, which a library's host program did not ask for (we wait on the pidfd); and
+// into the v2 cgroup, which costs nothing there, while moving a process by file may wait for an RCU grace
+// period (kernel/cgroup.h). An outer sandbox's filter answers clone3 with ENOSYS, since its flags lie behind
+// a pointer; clone(2) serves then, unless there is a v2 cgroup to enter.
+//
+// Namespaces that can be made later are left out of the flags: the cgroup namespace must come after joining
+// the group, and the network namespace is made beside the tree, or beforehand (early_setup.h).
+//
+// Afterwards both sides talk over one SOCK_SEQPACKET: a step that failed is {index, errno} and becomes a
+// sentence here, with the step's own words (`doing`) and the path of the mount operation that failed.
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -36,7 +53,7 @@
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/plan.h"
 #include "launch/wire.h"
 
@@ -85,19 +102,19 @@ Error exec_error(const ExecRequest& request) {
       .next(format("give a program ({} arguments seen)", request.argv.size()));
 }
 
-struct Received {
+struct ReceivedReply {
   wire::Reply reply;
   int fds[wire::kMaxFds];  // `fd_count` of them
   int fd_count = 0;
 
   // With our table full the kernel drops descriptors and delivers the message (MSG_CTRUNC, unix(7)).
   bool is_whole() const {
-    return fd_count == reply.has_listener + reply.has_pty + reply.has_root + reply.given + std::popcount(reply.sockets);
+    return fd_count == reply.has_listener + reply.has_pty + reply.has_root + reply.exported + std::popcount(reply.sockets);
   }
 };
 
 // 1 message, 0 end of the socket, -errno.
-int receive(int socket, Received& received, int flags) {
+int receive(int socket, ReceivedReply& received, int flags) {
   kernel::ReceivedFds<wire::kMaxFds> got;
   // A peer that ends with words of ours unread resets the socket, and that is told once, before what the peer said last.
   do got = kernel::receive_fds<wire::kMaxFds>(socket, &received.reply, sizeof received.reply, flags);
@@ -367,7 +384,7 @@ class Starter {
   Result<void> follow() {
     for (;;) {
       BELLJAR_CHECK(await_message());
-      Received received;
+      ReceivedReply received;
       const int status = receive(sandbox_.control_.get(), received, 0);
       if (status <= 0) {
         sandbox_.kill_and_reap();
@@ -412,7 +429,7 @@ class Starter {
         .next(std::move(next));
   }
 
-  void accept(Received& received) {
+  void accept(ReceivedReply& received) {
     int next = 0;
     if (received.reply.has_listener != 0) sandbox_.listener_ = UniqueFd(received.fds[next++]);
     if (received.reply.has_pty != 0) sandbox_.pty_master_ = UniqueFd(received.fds[next++]);
@@ -421,7 +438,7 @@ class Starter {
       if ((received.reply.sockets >> i & 1) != 0) sandbox_.sockets_[i] = UniqueFd(received.fds[next++]);
     }
     if (received.reply.has_root != 0) sandbox_.root_ = UniqueFd(received.fds[next++]);
-    for (int i = 0; i < received.reply.given; ++i) sandbox_.given_.emplace_back(received.fds[next++]);
+    for (int i = 0; i < received.reply.exported; ++i) sandbox_.exported_.emplace_back(received.fds[next++]);
     sandbox_.routes_errno_ = received.reply.routes_errno;
     sandbox_.redirect_errno_ = received.reply.redirect_errno;
     if (options_.time_steps) {
@@ -438,7 +455,7 @@ class Starter {
   StartOptions options_;
   Sandbox sandbox_;
   UniqueFd child_end_;
-  Early::Made made_;
+  EarlySetup::Resources made_;
   ChildContext context_;
   PreparedExec exec_;
   std::vector<int> slots_;
@@ -520,7 +537,7 @@ void await_end(const UniqueFd& pidfd) noexcept {
 std::optional<Event> Sandbox::next_event() {
   if (pending_) return std::exchange(pending_, std::nullopt);
   if (!control_.valid()) return Event{};
-  Received received;
+  ReceivedReply received;
   const int status = receive(control_.get(), received, MSG_DONTWAIT);
   if (status == -EAGAIN) return std::nullopt;
   if (status <= 0) return Event{};

@@ -81,8 +81,8 @@ class Sandbox {
   // "/" as the sandbox sees it (O_PATH), for a sandbox that was started without a first command.
   UniqueFd take_root() noexcept { return std::move(root_); }
 
-  // One for each kGive that was done, in order: readable also when the sandbox has ended, whose file system it keeps.
-  std::vector<UniqueFd> take_given() noexcept { return std::move(given_); }
+  // One for each kExport that was done, in order: readable also when the sandbox has ended, whose file system it keeps.
+  std::vector<UniqueFd> take_exported() noexcept { return std::move(exported_); }
 
   // The id that the next exec() or send() gives: for who registers before the events of that command can arrive.
   std::uint32_t next_exec_id() const noexcept { return next_id_; }
@@ -120,7 +120,7 @@ class Sandbox {
   friend class Starter;
   int init_pid_ = -1;
   UniqueFd pidfd_, control_, listener_, pty_master_, root_;
-  std::vector<UniqueFd> sockets_, given_;
+  std::vector<UniqueFd> sockets_, exported_;
   int routes_errno_ = 0, redirect_errno_ = 0;
   std::uint32_t next_id_ = 2;
   std::optional<Event> pending_;  // outcome of the first command, known before start() returned

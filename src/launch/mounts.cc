@@ -1,6 +1,15 @@
-// Executes the mount operations of a plan with the new mount API: every file system is first a detached mount in a slot, then moved
-// to its place. Places are resolved with RESOLVE_NO_SYMLINKS, and the descriptor that was checked is the one that is used
-// (CVE-2026-87766, CVE-2025-31133: mount points reached through a link).
+// Executes the mount operations of a plan with the new mount API (fsopen(2), open_tree(2), move_mount(2)):
+// every file system is first a detached mount in a slot, then moved to its place. A detached mount has no
+// name, so nothing can interfere with it until it is complete, attributes and idmap included; with mount(2)
+// there is a moment in which it is visible and writable.
+//
+// Places are resolved with RESOLVE_NO_SYMLINKS, and the descriptor that was checked is the one that is used
+// (CVE-2026-87766, CVE-2025-31133: mount points reached through a link). Only below what this plan made
+// itself, where nobody can have put a link, is that spared (kOwnPlace).
+//
+// An operation that fails ends the start, with three exceptions that the plan marks: kIfExists (a path
+// vanished since the plan was made), kOptional (recorded, and the clause of the report is lowered), kIfEmpty
+// (a second choice after a kOptional one).
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -84,11 +93,11 @@ int pivot(const MountOp& op) noexcept {
   return ::chdir("/") < 0 ? -errno : 0;
 }
 
-int give(ChildContext& context, const MountOp& op) noexcept {
-  if (context.given_count == static_cast<int>(kMaxGiven)) return -ENOSPC;
+int export_directory(ChildContext& context, const MountOp& op) noexcept {
+  if (context.exported_count == static_cast<int>(kMaxExported)) return -ENOSPC;
   const int folder = ::open(op.target.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (folder < 0) return -errno;
-  context.given[context.given_count++] = folder;
+  context.exported[context.exported_count++] = folder;
   return 0;
 }
 
@@ -99,7 +108,7 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
   switch (op.kind) {
     case MountOpKind::kCapture:
       return capture(op, slot);
-    case MountOpKind::kTakeFd:
+    case MountOpKind::kUseFd:
       slot = op.fd;
       return 0;
     case MountOpKind::kTmpfs:
@@ -129,8 +138,8 @@ int run_op(ChildContext& context, const MountOp& op) noexcept {
     case MountOpKind::kLinkNames:
     case MountOpKind::kChown:
       return run_stage_op(AT_FDCWD, op, MayBind::kYes);
-    case MountOpKind::kGive:
-      return give(context, op);
+    case MountOpKind::kExport:
+      return export_directory(context, op);
     case MountOpKind::kStage:
       return set_stage(context, op);
     case MountOpKind::kAwait:

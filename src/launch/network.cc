@@ -26,7 +26,7 @@
 namespace belljar::launch {
 namespace {
 
-Outcome outcome;
+HelperStatus outcome;
 int helper_pidfd = -1;
 pid_t helper = -1;
 long helpers_parent = 0;
@@ -108,7 +108,7 @@ int begin_network(ChildContext& context) noexcept {
   return helper < 0 ? make_network() : 0;  // no process free: then one after the other
 }
 
-int take_network(ChildContext&) noexcept {
+int join_network(ChildContext&) noexcept {
   if (helper < 0) return 0;
   int status = outcome.await();
   if (status == 0 && ::setns(helper_pidfd, CLONE_NEWNET) < 0) status = -errno;

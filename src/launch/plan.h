@@ -22,13 +22,13 @@
 #include "base/unique_fd.h"
 #include "kernel/netlink.h"
 #include "kernel/seccomp.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 
 namespace belljar::launch {
 
 enum class MountOpKind : std::uint8_t {
   kCapture,    // slot = detached copy of `source` (kRecursive: with everything mounted below), then attributes, then idmap
-  kTakeFd,     // slot = `fd`, a detached mount made by the parent before clone
+  kUseFd,      // slot = `fd`, a detached mount made by the parent before clone
   kTmpfs,      // slot = new tmpfs, `data` = "size=...,mode=...", attributes
   kProc,       // slot = new procfs of our pid namespace
   kDevpts,     // slot = new devpts instance
@@ -46,7 +46,8 @@ enum class MountOpKind : std::uint8_t {
   kWhiteout,   // `target` is absent in overlays that have it in an upper layer; where that is refused: kSymlink
   kLinkNames,  // hard links to `source` (relative to `target`) under each of the NUL-ended names of `data` below directory `target`
   kChown,      // lchown `target` to `uid`, `gid` (only on file systems of our own)
-  kGive,       // the directory `target`, opened for whoever starts the sandbox (Sandbox::take_given); at most kMaxGiven of a plan
+  kExport,     // the directory `target`, opened for whoever starts the sandbox (Sandbox::take_exported); at most kMaxExported of a
+               // plan
   kStage,  // the stage at `target`: ready-made, or a new tmpfs of `data` and attributes, with Plan::stage_rest done, names begun
   kAwait,  // until the names on the stage are done
   kPivot,  // pivot_root into `target`, detach the old root
@@ -64,7 +65,7 @@ struct MountOp {
   MountOpKind kind{};
   std::uint32_t flags = 0;
   int slot = -1;               // index into the child's table of detached mounts, < Plan::slots
-  int fd = -1;                 // kTakeFd: descriptor owned by the Plan
+  int fd = -1;                 // kUseFd: descriptor owned by the Plan
   std::uint64_t attr_set = 0;  // MOUNT_ATTR_*
   std::uint64_t attr_clr = 0;
   mode_t mode = 0;
@@ -121,7 +122,7 @@ struct InnerSocket {
 };
 inline constexpr std::size_t kMaxInnerSockets = 50;
 
-inline constexpr std::size_t kMaxGiven = 9;
+inline constexpr std::size_t kMaxExported = 9;
 
 struct RlimitSpec {
   int resource = 0;
@@ -164,7 +165,7 @@ struct Plan {
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment
   // kRootMapped: namespaces and the stage, begun beforehand; without it the child makes them. Last, since it uses what is above.
-  std::unique_ptr<Early> early;
+  std::unique_ptr<EarlySetup> early;
 };
 
 // Lets go of what only a start needs (a hundred KiB, and descriptors), of a plan whose sandbox lives on: identity, environment and

@@ -32,8 +32,8 @@ inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0
 
 inline long as_long(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
-// What a helper came to: 0 or -errno; kBusy before.
-class Outcome {
+// The status of a helper: kBusy until it ends, then 0 or -errno.
+class HelperStatus {
  public:
   static constexpr int kBusy = 1;
 

@@ -1,3 +1,13 @@
+// The front's half of a recipe: clone, what the caller asked to be told, and waiting.
+//
+// The order follows bubblewrap's contract with its callers. Namespaces that exist are entered before the
+// clone, since a pid namespace is for children alone (setns(2)). The child's pid and namespaces are written
+// to info_fd and json_status_fd before it goes on; who reads them may write the id maps itself and lets us go
+// on by userns_block_fd. Only then the child is told to start (`go`), and from there on this process only
+// waits: it closes its descriptors and gives up its capabilities.
+//
+// With die_with_parent the parent-death signal is set in both processes. A change of credentials clears it
+// (prctl(2)), so it is set again after each.
 #include "launch/recipe.h"
 
 #include <fcntl.h>
@@ -32,7 +42,7 @@
 namespace belljar::launch {
 namespace {
 
-using At = RecipeFailure::At;
+using FailedStep = RecipeFailure::FailedStep;
 
 struct Pipe {
   UniqueFd read, write;
@@ -44,7 +54,7 @@ Pipe make_pipe() {
   return {UniqueFd(ends[0]), UniqueFd(ends[1])};
 }
 
-RecipeFailure failure(At at, int errnum = errno) { return {.at = at, .op = -1, .errnum = errnum, .detail = {}}; }
+RecipeFailure failure(FailedStep at, int errnum = errno) { return {.at = at, .op = -1, .errnum = errnum, .detail = {}}; }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
   std::vector<char*> result;
@@ -77,7 +87,7 @@ class RecipeRun {
   }
 
  private:
-  bool fail(At at, int errnum = errno) {
+  bool fail(FailedStep at, int errnum = errno) {
     failed_ = failure(at, errnum);
     return false;
   }
@@ -123,11 +133,11 @@ class RecipeRun {
     report_ = make_pipe();
     status_ = make_pipe();
     go_ = make_pipe();
-    if (!go_.write.valid() || !status_.write.valid() || !report_.write.valid()) return fail(At::kWait);
+    if (!go_.write.valid() || !status_.write.valid() || !report_.write.valid()) return fail(FailedStep::kWait);
     context_.report = report_.write.get();
     context_.status = status_.write.get();
     int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return fail(At::kWait);
+    if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) < 0) return fail(FailedStep::kWait);
     stubs_ = UniqueFd(ends[0]);
     stubs_child_ = UniqueFd(ends[1]);
     context_.stubs = stubs_child_.get();
@@ -141,8 +151,8 @@ class RecipeRun {
 
   // Namespaces that are there already. A pid namespace is for our children alone, setns(2).
   bool enter_given() {
-    if (recipe_.userns >= 0 && ::setns(recipe_.userns, CLONE_NEWUSER) < 0) return fail(At::kJoinUserns);
-    if (recipe_.pidns >= 0 && ::setns(recipe_.pidns, CLONE_NEWPID) < 0) return fail(At::kJoinPidns);
+    if (recipe_.userns >= 0 && ::setns(recipe_.userns, CLONE_NEWUSER) < 0) return fail(FailedStep::kJoinUserns);
+    if (recipe_.pidns >= 0 && ::setns(recipe_.pidns, CLONE_NEWPID) < 0) return fail(FailedStep::kJoinPidns);
     return true;
   }
 
@@ -158,7 +168,7 @@ class RecipeRun {
     if (pid < 0 && errno == ENOSYS)
       pid = ::syscall(SYS_clone, static_cast<unsigned long>(args.flags | SIGCHLD), nullptr, &pidfd, nullptr, nullptr);
     if (pid == 0) enter_recipe(context_);
-    if (pid < 0) return fail(At::kClone);
+    if (pid < 0) return fail(FailedStep::kClone);
     pid_ = static_cast<pid_t>(pid);
     pidfd_ = UniqueFd(pidfd);
     report_.write.reset();
@@ -177,13 +187,13 @@ class RecipeRun {
     if (recipe_.info_fd >= 0) {
       std::string text = format("{{\n    \"child-pid\": {}", pid_);
       for (const auto& [name, id] : ids) text += format(",\n    \"{}-namespace\": {}", name, id);
-      if (!write_all(recipe_.info_fd, text + "\n}\n")) return fail(At::kInfo);
+      if (!write_all(recipe_.info_fd, text + "\n}\n")) return fail(FailedStep::kInfo);
       ::close(recipe_.info_fd);
     }
     if (recipe_.json_status_fd >= 0) {
       std::string text = format("{{ \"child-pid\": {}", pid_);
       for (const auto& [name, id] : ids) text += format(", \"{}-namespace\": {}", name, id);
-      if (!write_all(recipe_.json_status_fd, text + " }\n")) return fail(At::kInfo);
+      if (!write_all(recipe_.json_status_fd, text + " }\n")) return fail(FailedStep::kInfo);
     }
     if (recipe_.userns_block_fd >= 0) {
       char byte = 0;
@@ -220,7 +230,7 @@ class RecipeRun {
     do got = ::read(report_.read.get(), &report, sizeof report);
     while (got < 0 && errno == EINTR);
     if (got == sizeof report) {
-      failed_ = {.at = static_cast<At>(report.at),
+      failed_ = {.at = static_cast<FailedStep>(report.at),
                  .op = report.op,
                  .errnum = report.errnum,
                  .detail = std::string(report.detail, static_cast<std::size_t>(report.detail_size))};

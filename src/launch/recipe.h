@@ -77,7 +77,7 @@ struct Recipe {
 
 // Why the command did not start. `op`: index into Recipe::ops, -1 none. `detail`: what was found there.
 struct RecipeFailure {
-  enum class At : std::uint8_t {
+  enum class FailedStep : std::uint8_t {
     kNone,
     kJoinUserns,
     kJoinUserns2,
@@ -122,7 +122,7 @@ struct RecipeFailure {
     kInfo,
     kExec,
   };
-  At at = At::kNone;
+  FailedStep at = FailedStep::kNone;
   int op = -1;
   int errnum = 0;
   std::string detail;

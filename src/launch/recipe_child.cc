@@ -25,7 +25,7 @@
 namespace belljar::launch {
 namespace {
 
-using At = RecipeFailure::At;
+using FailedStep = RecipeFailure::FailedStep;
 
 char* write_digits(unsigned number, char* end) noexcept {
   do *--end = static_cast<char>('0' + number % 10);
@@ -50,7 +50,7 @@ Plan network_plan;
   ::_exit(1);
 }
 
-void check(RecipeContext& context, At at, int status) noexcept {
+void check(RecipeContext& context, FailedStep at, int status) noexcept {
   if (status >= 0) return;
   context.at = at;
   give_up(context, status);
@@ -81,10 +81,10 @@ int write_map(int proc, const char* name, unsigned inside, unsigned outside) noe
 
 void map_ids(RecipeContext& context, uid_t outer_uid, gid_t outer_gid) noexcept {
   const Recipe& recipe = *context.recipe;
-  check(context, At::kUidMap, write_map(context.proc, "self/uid_map", recipe.uid, outer_uid));
+  check(context, FailedStep::kUidMap, write_map(context.proc, "self/uid_map", recipe.uid, outer_uid));
   // gid_map needs setgroups denied first, user_namespaces(7) (CVE-2014-8989).
-  check(context, At::kSetgroups, write_at(context.proc, "self/setgroups", "deny", 4));
-  check(context, At::kGidMap, write_map(context.proc, "self/gid_map", recipe.gid, outer_gid));
+  check(context, FailedStep::kSetgroups, write_at(context.proc, "self/setgroups", "deny", 4));
+  check(context, FailedStep::kGidMap, write_map(context.proc, "self/gid_map", recipe.gid, outer_gid));
 }
 
 // Armed again after each change of credentials, which clears it (prctl(2)). Whether the front died before is seen by its end of the
@@ -112,7 +112,7 @@ void drop_bounding(RecipeContext& context) noexcept {
     if ((context.recipe->capabilities >> capability & 1) != 0) continue;
     if (::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0) continue;
     if (errno == EINVAL) break;  // past the last one this kernel knows
-    if (errno != EPERM) check(context, At::kCapabilities, -errno);
+    if (errno != EPERM) check(context, FailedStep::kCapabilities, -errno);
   }
 }
 
@@ -127,30 +127,32 @@ int set_capabilities(std::uint64_t wanted) noexcept {
 void switch_ids(RecipeContext& context) noexcept {
   const Recipe& recipe = *context.recipe;
   if (recipe.userns < 0) return;
-  if (recipe.gid != recipe.real_gid) check(context, At::kSwitchIds, result(::setresgid(recipe.gid, recipe.gid, recipe.gid)));
-  if (recipe.uid != recipe.real_uid) check(context, At::kSwitchIds, result(::setresuid(recipe.uid, recipe.uid, recipe.uid)));
+  if (recipe.gid != recipe.real_gid)
+    check(context, FailedStep::kSwitchIds, result(::setresgid(recipe.gid, recipe.gid, recipe.gid)));
+  if (recipe.uid != recipe.real_uid)
+    check(context, FailedStep::kSwitchIds, result(::setresuid(recipe.uid, recipe.uid, recipe.uid)));
 }
 
 void nest_users(RecipeContext& context, int limit) noexcept {
   const Recipe& recipe = *context.recipe;
-  if (recipe.userns2 >= 0) check(context, At::kJoinUserns2, result(::setns(recipe.userns2, CLONE_NEWUSER)));
+  if (recipe.userns2 >= 0) check(context, FailedStep::kJoinUserns2, result(::setns(recipe.userns2, CLONE_NEWUSER)));
   if (recipe.disable_userns) {
     const ssize_t wrote = ::write(limit, "1", 1);
-    check(context, At::kDisableUserns, result(wrote));
+    check(context, FailedStep::kDisableUserns, result(wrote));
   }
   if (context.nested_users || recipe.disable_userns) {
-    check(context, At::kDisableUserns, result(::unshare(CLONE_NEWUSER)));
+    check(context, FailedStep::kDisableUserns, result(::unshare(CLONE_NEWUSER)));
     map_ids(context, recipe.uid, recipe.gid);
   }
   if ((recipe.disable_userns || recipe.assert_userns_disabled) && ::unshare(CLONE_NEWUSER) == 0)
-    check(context, At::kUsernsNotDisabled, -EPERM);
+    check(context, FailedStep::kUsernsNotDisabled, -EPERM);
 }
 
 void limit_capabilities(RecipeContext& context) noexcept {
   const Recipe& recipe = *context.recipe;
   if (context.own_users || recipe.userns >= 0 || recipe.set_capabilities) drop_bounding(context);
   if (!recipe.set_capabilities) return;
-  check(context, At::kCapabilities, set_capabilities(recipe.capabilities));
+  check(context, FailedStep::kCapabilities, set_capabilities(recipe.capabilities));
 }
 
 // Those of a command that is not uid 0 would be lost at its execve(2).
@@ -164,7 +166,7 @@ void enter_directory(RecipeContext& context) noexcept {
   const Recipe& recipe = *context.recipe;
   char* pwd = context.pwd_root;
   if (!recipe.chdir.empty()) {
-    check(context, At::kChdir, result(::chdir(recipe.chdir.c_str())));
+    check(context, FailedStep::kChdir, result(::chdir(recipe.chdir.c_str())));
     pwd = context.pwd_chdir;
   } else if (!recipe.cwd.empty() && ::chdir(recipe.cwd.c_str()) == 0) {
     pwd = context.pwd_cwd;
@@ -177,7 +179,7 @@ void enter_directory(RecipeContext& context) noexcept {
 void install_filters(RecipeContext& context) noexcept {
   for (const auto& filter : context.recipe->filters) {
     sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter*>(filter.data())};
-    check(context, At::kFilter, result(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)));
+    check(context, FailedStep::kFilter, result(::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)));
   }
 }
 
@@ -195,7 +197,7 @@ void close_used(const Recipe& recipe) noexcept {
   environ = context.envp;
   install_filters(context);
   ::execvp(recipe.program.c_str(), context.argv);
-  check(context, At::kExec, -errno);
+  check(context, FailedStep::kExec, -errno);
   ::_exit(1);
 }
 
@@ -243,7 +245,7 @@ bool nobody_left() noexcept {
   for (const std::string& file : recipe.lock_files) {
     const int fd = count < kMostLocks ? lock_file(file.c_str()) : -ENOLCK;
     if (fd < 0) ::kill(command, SIGKILL);
-    check(context, At::kLockFile, fd);
+    check(context, FailedStep::kLockFile, fd);
     kept[count++] = fd;
     ++context.op;
   }
@@ -254,7 +256,7 @@ bool nobody_left() noexcept {
   if (recipe.sync_fd >= 0) kept[count++] = recipe.sync_fd;
   close_all_but(kept, count);
   // What the caller's own environment and arguments hold is not for all that the command starts to read in /proc/1.
-  wipe_words();
+  wipe_arguments();
   install_filters(context);
   ::close(context.report);
   int exit_code = 1;
@@ -300,7 +302,7 @@ void enter_recipe(RecipeContext& context) noexcept {
   tie_to_parent(context);
   await_parent(context);
   context.proc = ::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
-  check(context, At::kWait, result(context.proc));
+  check(context, FailedStep::kWait, result(context.proc));
   if (context.own_users && recipe.userns_block_fd < 0) map_ids(context, recipe.real_uid, recipe.real_gid);
   switch_ids(context);
   if (context.late_network) {
@@ -308,22 +310,22 @@ void enter_recipe(RecipeContext& context) noexcept {
     network_plan.loopback_up = true;
     network_context.plan = &network_plan;
     network_context.network = -1;
-    check(context, At::kLoopback, begin_network(network_context));
+    check(context, FailedStep::kLoopback, begin_network(network_context));
   } else if ((recipe.namespaces & CLONE_NEWNET) != 0) {
-    check(context, At::kLoopback, raise_loopback());
+    check(context, FailedStep::kLoopback, raise_loopback());
   }
   context.cwd = ::open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   int limit = -1;
   if (recipe.disable_userns) {
     limit = ::openat(context.proc, "sys/user/max_user_namespaces", O_WRONLY | O_CLOEXEC);
-    check(context, At::kDisableUserns, result(limit));
+    check(context, FailedStep::kDisableUserns, result(limit));
   }
   const mode_t mask = ::umask(0);
   if (const int status = build_recipe_tree(context); status < 0) give_up(context, status);
   ::umask(mask);
   if (context.late_network) {
-    check(context, At::kLoopback, take_network(network_context));
-    check(context, At::kLoopback, end_helper(network_context));
+    check(context, FailedStep::kLoopback, join_network(network_context));
+    check(context, FailedStep::kLoopback, end_helper(network_context));
   }
   nest_users(context, limit);
   limit_capabilities(context);
@@ -335,10 +337,10 @@ void enter_recipe(RecipeContext& context) noexcept {
     }
   }
   enter_directory(context);
-  if (recipe.new_session) check(context, At::kSession, result(::setsid()));
+  if (recipe.new_session) check(context, FailedStep::kSession, result(::setsid()));
   if (!wants_init(recipe)) become_command(context);
   const pid_t command = ::_Fork();
-  check(context, At::kFork, command < 0 ? -errno : 0);
+  check(context, FailedStep::kFork, command < 0 ? -errno : 0);
   if (command == 0) become_command(context);
   be_init(context, command);
 }

@@ -49,13 +49,13 @@ struct RecipeContext {
   bool stubs_watched = false;
   dev_t held_device = 0;  // of the stub that was held last
   ino_t held_inode = 0;
-  RecipeFailure::At at{};
+  RecipeFailure::FailedStep at{};
   int op = -1;
   char detail[3072];
   int detail_size = 0;
 };
 
-inline int failed(RecipeContext& context, RecipeFailure::At at, int status) noexcept {
+inline int failed(RecipeContext& context, RecipeFailure::FailedStep at, int status) noexcept {
   context.at = at;
   return status;
 }

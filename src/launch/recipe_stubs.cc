@@ -1,3 +1,20 @@
+// The keeper process: makes stubs for the child, and removes them after the sandbox.
+//
+// Making one (hold): open or create the name with the mark as its mode, take a shared flock(2), then look
+// whether the name still leads to the inode that is locked. Whoever removes a stub holds the lock for itself
+// while it does, so a lock that was got and a name that still matches mean that nobody will.
+//
+// Removing one (remove_stub): the exclusive lock says that no other sandbox mounts on it. A file is renamed
+// aside first, so that what the user puts at the name in this moment is not removed in its place; then nobody
+// can open it by the name any more, and a lease (fcntl(2), F_SETLEASE) is refused while somebody has it open
+// for writing. A directory is removed by rmdir, which cannot take content along; one whose attributes were
+// changed meanwhile, told by inotify, is left. What is not removed only loses the mark.
+//
+// The end of a sandbox with a pid namespace is the end of its pid 1 (a pidfd). Without one it is the end of
+// its mounts: the base's file system is deleted with the last of them, and IN_DELETE_SELF tells.
+//
+// It runs in the child's user namespace, whose rights and ids the stubs are to have, and is not dumpable, so
+// that nothing inside reaches the host through it by ptrace(2).
 #include "launch/recipe_stubs.h"
 
 #include <fcntl.h>

@@ -23,14 +23,14 @@
 
 #include "launch/recipe.h"
 #include "launch/recipe_child.h"
-#include "launch/recipe_places.h"
+#include "launch/recipe_mount_points.h"
 #include "launch/recipe_stubs.h"
 #include "launch/stage.h"
 
 namespace belljar::launch {
 namespace {
 
-using At = RecipeFailure::At;
+using FailedStep = RecipeFailure::FailedStep;
 using Kind = RecipeOp::Kind;
 
 int copy_tree(int from, unsigned recursive) noexcept {
@@ -43,41 +43,41 @@ int copy_tree(int from, unsigned recursive) noexcept {
 int open_by_its_name(RecipeContext& context, int theirs) noexcept {
   char path[PATH_MAX];
   const ssize_t size = ::readlink(DescriptorPath(theirs).c_str(), path, sizeof path - 1);
-  if (size < 0) return failed(context, At::kSource, -errno);
+  if (size < 0) return failed(context, FailedStep::kSource, -errno);
   path[size] = '\0';
   const int source = ::open(path, O_PATH | O_CLOEXEC);
-  if (source < 0) return failed(context, At::kSource, -errno);
+  if (source < 0) return failed(context, FailedStep::kSource, -errno);
   struct stat wanted{}, found{};
   if (::fstat(theirs, &wanted) == 0 && ::fstat(source, &found) == 0 && wanted.st_dev == found.st_dev &&
       wanted.st_ino == found.st_ino)
     return source;
   ::close(source);
-  return failed(context, At::kBindRace, -ESTALE);
+  return failed(context, FailedStep::kBindRace, -ESTALE);
 }
 
 // Opens what an operation shows, by name as the caller would.
 int open_source(RecipeContext& context, const RecipeOp& op) noexcept {
   if (op.fd >= 0) return open_by_its_name(context, op.fd);
   const int source = ::openat(context.cwd, op.source.c_str(), O_PATH | O_CLOEXEC);
-  return source < 0 ? failed(context, At::kSource, -errno) : source;
+  return source < 0 ? failed(context, FailedStep::kSource, -errno) : source;
 }
 
 // A detached copy of the source; -1 in `tree` where there is none and need not be.
 int capture(RecipeContext& context, const RecipeOp& op, int& tree) noexcept {
-  const Held source(open_source(context, op));
+  const ScopedFd source(open_source(context, op));
   if (!source.valid()) return source.get() == -ENOENT && op.if_exists ? 0 : source.get();
   int copy = copy_tree(source.get(), AT_RECURSIVE);
   if (copy == -EINVAL && op.fd < 0) {  // a mount of another namespace: by a link in /proc
-    const Held named(open_by_its_name(context, source.get()));
+    const ScopedFd named(open_by_its_name(context, source.get()));
     if (!named.valid()) return named.get();
     copy = copy_tree(named.get(), AT_RECURSIVE);
   }
-  if (copy < 0) return failed(context, At::kBind, copy);
+  if (copy < 0) return failed(context, FailedStep::kBind, copy);
   const std::uint64_t set = MOUNT_ATTR_NOSUID | (op.devices ? 0 : MOUNT_ATTR_NODEV) | (op.read_only ? MOUNT_ATTR_RDONLY : 0);
   const int status = set_attributes(copy, set, AT_RECURSIVE);
   if (status < 0) {
     ::close(copy);
-    return failed(context, At::kBind, status);
+    return failed(context, FailedStep::kBind, status);
   }
   tree = copy;
   return 0;
@@ -89,20 +89,20 @@ int bind(RecipeContext& context, const RecipeOp& op) noexcept {
   const int tree = std::exchange(captured, -1);
   struct stat facts{};
   const bool directory = ::fstat(tree, &facts) == 0 && S_ISDIR(facts.st_mode);
-  const Held place(directory ? ensure_directory(context, op, 0755) : ensure_file(context, op));
+  const ScopedFd place(directory ? ensure_directory(context, op, 0755) : ensure_file(context, op));
   if (!place.valid()) {
     ::close(tree);
     return place.get();
   }
   const int status = attach(context, tree, place.get());
-  return status < 0 ? failed(context, At::kBind, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kBind, status) : 0;
 }
 
 // --- file systems of our own
 
-int attach_new(RecipeContext& context, const RecipeOp& op, At at, const char* type, const std::string& options,
+int attach_new(RecipeContext& context, const RecipeOp& op, FailedStep at, const char* type, const std::string& options,
                std::uint64_t set) noexcept {
-  const Held place(ensure_directory(context, op, 0755));
+  const ScopedFd place(ensure_directory(context, op, 0755));
   if (!place.valid()) return place.get();
   int status = make_filesystem(type, options, static_cast<unsigned>(set));
   if (status >= 0) note_own(context, status);
@@ -114,17 +114,17 @@ int attach_new(RecipeContext& context, const RecipeOp& op, At at, const char* ty
 // that, whatever access(2) says of the directory (which is never writable).
 int cover_proc(RecipeContext& context, const RecipeOp& op) noexcept {
   for (const char* name : {"sys", "sysrq-trigger", "irq", "bus"}) {
-    const Held proc(open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY));
-    if (!proc.valid()) return failed(context, At::kProcCover, proc.get());
-    const Held part(::openat(proc.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    const ScopedFd proc(open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY));
+    if (!proc.valid()) return failed(context, FailedStep::kProcCover, proc.get());
+    const ScopedFd part(::openat(proc.get(), name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!part.valid()) continue;
     if (context.recipe->real_uid != 0 && ::faccessat(proc.get(), name, W_OK, 0) < 0) continue;
     const int tree = copy_tree(part.get(), AT_RECURSIVE);
-    if (tree < 0) return failed(context, At::kProcCover, tree);
+    if (tree < 0) return failed(context, FailedStep::kProcCover, tree);
     int status = set_attributes(tree, kQuiet | MOUNT_ATTR_RDONLY, AT_RECURSIVE);
     if (status < 0) ::close(tree);
     else status = attach(context, tree, part.get());
-    if (status < 0) return failed(context, At::kProcCover, status);
+    if (status < 0) return failed(context, FailedStep::kProcCover, status);
   }
   return 0;
 }
@@ -132,25 +132,25 @@ int cover_proc(RecipeContext& context, const RecipeOp& op) noexcept {
 int show_proc(RecipeContext& context, const RecipeOp& op) noexcept {
   if (context.own_proc) {
     static const std::string none;
-    const int status = attach_new(context, op, At::kProc, "proc", none, kQuiet | MOUNT_ATTR_NOEXEC);
+    const int status = attach_new(context, op, FailedStep::kProc, "proc", none, kQuiet | MOUNT_ATTR_NOEXEC);
     return status < 0 ? status : cover_proc(context, op);
   }
-  const Held place(ensure_directory(context, op, 0755));
+  const ScopedFd place(ensure_directory(context, op, 0755));
   if (!place.valid()) return place.get();
   int tree = copy_tree(context.proc, AT_RECURSIVE);
-  if (tree < 0) return failed(context, At::kProc, tree);
+  if (tree < 0) return failed(context, FailedStep::kProc, tree);
   int status = set_attributes(tree, kQuiet, AT_RECURSIVE);
   if (status < 0) ::close(tree);
   else status = attach(context, tree, place.get());
-  return status < 0 ? failed(context, At::kProc, status) : cover_proc(context, op);
+  return status < 0 ? failed(context, FailedStep::kProc, status) : cover_proc(context, op);
 }
 
 int bind_node(int dev, const char* source, const char* name) noexcept {
-  const Held from(::open(source, O_PATH | O_CLOEXEC));
+  const ScopedFd from(::open(source, O_PATH | O_CLOEXEC));
   if (!from.valid()) return -errno;
-  const Held to(::openat(dev, name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
+  const ScopedFd to(::openat(dev, name, O_RDONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444));
   if (!to.valid()) return -errno;
-  const Held tree(copy_tree(from.get(), 0));
+  const ScopedFd tree(copy_tree(from.get(), 0));
   if (!tree.valid()) return tree.get();
   if (const int status = set_attributes(tree.get(), MOUNT_ATTR_NOSUID, 0); status < 0) return status;
   return ::move_mount(tree.get(), "", to.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0 ? -errno : 0;
@@ -169,7 +169,7 @@ int fill_dev(RecipeContext& context, int dev) noexcept {
   }
   if (::mkdirat(dev, "shm", 0755) < 0 || ::mkdirat(dev, "pts", 0755) < 0) return -errno;
   static const std::string kOptions("newinstance\0ptmxmode=0666\0mode=0620\0", 36);
-  const Held pts(make_filesystem("devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
+  const ScopedFd pts(make_filesystem("devpts", kOptions, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC));
   if (!pts.valid()) return pts.get();
   if (::move_mount(pts.get(), "", dev, "pts", MOVE_MOUNT_F_EMPTY_PATH) < 0) return -errno;
   // The terminal that the command may write to anyhow has a name then.
@@ -179,10 +179,10 @@ int fill_dev(RecipeContext& context, int dev) noexcept {
 
 int show_dev(RecipeContext& context, const RecipeOp& op) noexcept {
   static const std::string kOptions("mode=0755\0", 10);
-  if (const int status = attach_new(context, op, At::kDev, "tmpfs", kOptions, kQuiet); status < 0) return status;
-  const Held dev(open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY));
+  if (const int status = attach_new(context, op, FailedStep::kDev, "tmpfs", kOptions, kQuiet); status < 0) return status;
+  const ScopedFd dev(open_inside(context.root, op.dest.c_str(), O_PATH | O_DIRECTORY));
   const int status = dev.valid() ? fill_dev(context, dev.get()) : dev.get();
-  return status < 0 ? failed(context, At::kDev, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kDev, status) : 0;
 }
 
 // --- content
@@ -203,63 +203,63 @@ int copy_data(int from, int to) noexcept {
 
 int make_file(RecipeContext& context, const RecipeOp& op) noexcept {
   const char* last = nullptr;
-  const Held parent(open_parent(context, op, last));
-  if (!parent.valid()) return failed(context, At::kParents, parent.get());
-  const Held file(open_inside(context.root, op.dest.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, op.perms));
-  if (!file.valid()) return failed(context, At::kFile, file.get());
+  const ScopedFd parent(open_parent(context, op, last));
+  if (!parent.valid()) return failed(context, FailedStep::kParents, parent.get());
+  const ScopedFd file(open_inside(context.root, op.dest.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, op.perms));
+  if (!file.valid()) return failed(context, FailedStep::kFile, file.get());
   const int status = copy_data(op.fd, file.get());
-  return status < 0 ? failed(context, At::kWrite, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kWrite, status) : 0;
 }
 
 // A mount of the file `name` of the base.
 int make_data(RecipeContext& context, const RecipeOp& op, const char* name) noexcept {
-  const Held file(::openat(context.base, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (!file.valid()) return failed(context, At::kWrite, -errno);
+  const ScopedFd file(::openat(context.base, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (!file.valid()) return failed(context, FailedStep::kWrite, -errno);
   const int status = ::fchmod(file.get(), op.perms) < 0 ? -errno : copy_data(op.fd, file.get());
-  if (status < 0) return failed(context, At::kWrite, status);
+  if (status < 0) return failed(context, FailedStep::kWrite, status);
   const int tree = ::open_tree(context.base, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-  return tree < 0 ? failed(context, At::kBind, -errno) : tree;
+  return tree < 0 ? failed(context, FailedStep::kBind, -errno) : tree;
 }
 
 int bind_data(RecipeContext& context, const RecipeOp& op) noexcept {
   constexpr char kName[] = "data";
   const int tree = make_data(context, op, kName);
   if (tree < 0) return tree;
-  const Held place(ensure_file(context, op));
+  const ScopedFd place(ensure_file(context, op));
   int status = place.valid() ? set_attributes(tree, kQuiet | (op.read_only ? MOUNT_ATTR_RDONLY : 0), 0) : place.get();
   if (status < 0) ::close(tree);
   else status = attach(context, tree, place.get());
   ::unlinkat(context.base, kName, 0);  // only now: what has no name cannot be attached
   if (!place.valid()) return place.get();
-  return status < 0 ? failed(context, At::kBind, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kBind, status) : 0;
 }
 
 int make_symlink(RecipeContext& context, const RecipeOp& op) noexcept {
   const char* last = nullptr;
-  const Held parent(open_parent(context, op, last));
-  if (!parent.valid()) return failed(context, At::kParents, parent.get());
+  const ScopedFd parent(open_parent(context, op, last));
+  if (!parent.valid()) return failed(context, FailedStep::kParents, parent.get());
   char name[NAME_MAX + 1];
-  if (const int status = copy_name(last, name); status < 0) return failed(context, At::kSymlink, status);
+  if (const int status = copy_name(last, name); status < 0) return failed(context, FailedStep::kSymlink, status);
   if (::symlinkat(op.source.c_str(), parent.get(), name) == 0) return 0;
-  if (errno != EEXIST) return failed(context, At::kSymlink, -errno);
+  if (errno != EEXIST) return failed(context, FailedStep::kSymlink, -errno);
   const ssize_t size = ::readlinkat(parent.get(), name, context.detail, sizeof context.detail);
-  if (size < 0) return failed(context, At::kSymlinkIsNone, -errno);
+  if (size < 0) return failed(context, FailedStep::kSymlinkIsNone, -errno);
   context.detail_size = static_cast<int>(size);
   const bool same = op.source.size() == static_cast<std::size_t>(size) &&
                     std::memcmp(op.source.data(), context.detail, static_cast<std::size_t>(size)) == 0;
-  return same ? 0 : failed(context, At::kSymlinkIsOther, -EEXIST);
+  return same ? 0 : failed(context, FailedStep::kSymlinkIsOther, -EEXIST);
 }
 
 int change_mode(RecipeContext& context, const RecipeOp& op) noexcept {
-  const Held place(open_inside(context.root, op.dest.c_str(), O_PATH));
-  if (!place.valid()) return failed(context, At::kChmod, place.get());
-  return ::chmod(DescriptorPath(place.get()).c_str(), op.perms) < 0 ? failed(context, At::kChmod, -errno) : 0;
+  const ScopedFd place(open_inside(context.root, op.dest.c_str(), O_PATH));
+  if (!place.valid()) return failed(context, FailedStep::kChmod, place.get());
+  return ::chmod(DescriptorPath(place.get()).c_str(), op.perms) < 0 ? failed(context, FailedStep::kChmod, -errno) : 0;
 }
 
 int make_read_only(RecipeContext& context, const RecipeOp& op) noexcept {
-  const Held place(open_inside(context.root, op.dest.c_str(), O_PATH));
+  const ScopedFd place(open_inside(context.root, op.dest.c_str(), O_PATH));
   const int status = place.valid() ? set_attributes(place.get(), kQuiet | MOUNT_ATTR_RDONLY, 0) : place.get();
-  return status < 0 ? failed(context, At::kReadOnly, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kReadOnly, status) : 0;
 }
 
 // --- overlay
@@ -337,11 +337,11 @@ int add_lower(OverlayOptions& options, const int* fds, int count) noexcept {
 }
 
 int make_overlay(RecipeContext& context, const RecipeOp& op) noexcept {
-  const Held place(ensure_directory(context, op, 0755));
+  const ScopedFd place(ensure_directory(context, op, 0755));
   if (!place.valid()) return place.get();
   LayerFds lower, upper;
   for (const std::string& layer : op.layers) {
-    if (const int fd = lower.open(context.cwd, layer.c_str()); fd < 0) return failed(context, At::kSource, fd);
+    if (const int fd = lower.open(context.cwd, layer.c_str()); fd < 0) return failed(context, FailedStep::kSource, fd);
   }
   if (op.own_upper) {
     char name[] = "upper-00000", work[] = "work-00000";
@@ -350,11 +350,12 @@ int make_overlay(RecipeContext& context, const RecipeOp& op) noexcept {
       work[9 - digit] = static_cast<char>('0' + i % 10);
     }
     if (::mkdirat(context.base, name, 0755) < 0 || ::mkdirat(context.base, work, 0755) < 0)
-      return failed(context, At::kOverlay, -errno);
-    if (upper.open(context.base, name) < 0 || upper.open(context.base, work) < 0) return failed(context, At::kOverlay, -errno);
+      return failed(context, FailedStep::kOverlay, -errno);
+    if (upper.open(context.base, name) < 0 || upper.open(context.base, work) < 0)
+      return failed(context, FailedStep::kOverlay, -errno);
   } else if (!op.source.empty()) {
-    if (const int fd = upper.open(context.cwd, op.source.c_str()); fd < 0) return failed(context, At::kSource, fd);
-    if (const int fd = upper.open(context.cwd, op.work.c_str()); fd < 0) return failed(context, At::kSource, fd);
+    if (const int fd = upper.open(context.cwd, op.source.c_str()); fd < 0) return failed(context, FailedStep::kSource, fd);
+    if (const int fd = upper.open(context.cwd, op.work.c_str()); fd < 0) return failed(context, FailedStep::kSource, fd);
   }
   OverlayOptions options;
   int status = options.begin();
@@ -365,7 +366,7 @@ int make_overlay(RecipeContext& context, const RecipeOp& op) noexcept {
   if (status == 0) status = options.finish(0);
   if (status >= 0 && (op.own_upper || op.source.empty())) note_own(context, status);
   if (status >= 0) status = attach(context, status, place.get());
-  return status < 0 ? failed(context, At::kOverlay, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kOverlay, status) : 0;
 }
 
 // --- all of it
@@ -389,9 +390,9 @@ int run_op(RecipeContext& context, const RecipeOp& op) noexcept {
     case Kind::kDev:
       return show_dev(context, op);
     case Kind::kTmpfs:
-      return attach_new(context, op, At::kTmpfs, "tmpfs", op.options, kQuiet);
+      return attach_new(context, op, FailedStep::kTmpfs, "tmpfs", op.options, kQuiet);
     case Kind::kMqueue:
-      return attach_new(context, op, At::kMqueue, "mqueue", none, 0);
+      return attach_new(context, op, FailedStep::kMqueue, "mqueue", none, 0);
     case Kind::kDirectory:
       return make_directory(context, op);
     case Kind::kFile:
@@ -405,7 +406,7 @@ int run_op(RecipeContext& context, const RecipeOp& op) noexcept {
     case Kind::kChmod:
       return change_mode(context, op);
     case Kind::kHostname:
-      return ::sethostname(op.source.data(), op.source.size()) < 0 ? failed(context, At::kHostname, -errno) : 0;
+      return ::sethostname(op.source.data(), op.source.size()) < 0 ? failed(context, FailedStep::kHostname, -errno) : 0;
   }
   return -EINVAL;
 }
@@ -415,9 +416,9 @@ int check_layers(RecipeContext& context, const RecipeOp& op) noexcept {
     return ::faccessat(context.cwd, path.c_str(), F_OK, AT_EACCESS) == 0;
   };
   for (const std::string& layer : op.layers) {
-    if (!is_there(layer)) return failed(context, At::kSource, -errno);
+    if (!is_there(layer)) return failed(context, FailedStep::kSource, -errno);
   }
-  if (!op.source.empty() && (!is_there(op.source) || !is_there(op.work))) return failed(context, At::kSource, -errno);
+  if (!op.source.empty() && (!is_there(op.source) || !is_there(op.work))) return failed(context, FailedStep::kSource, -errno);
   return 0;
 }
 
@@ -456,7 +457,7 @@ int enter_root(RecipeContext& context) noexcept {
   }
   if (::chdir("/") < 0) return -errno;
   // "/.." is what lies on top of the root: it must be the root itself, or something of the host is left there.
-  const Held top(::open("/..", O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const ScopedFd top(::open("/..", O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!top.valid()) return -errno;
   return is_root(context.root, top.get()) ? 0 : -EBUSY;
 }
@@ -473,11 +474,11 @@ void raise_files(rlimit& old) noexcept {
 int build_recipe_tree(RecipeContext& context) noexcept {
   // A user namespace that is made together with the mount namespace cuts what would go back to the host; without one we do.
   if (!context.own_users && ::mount(nullptr, "/", nullptr, MS_REC | MS_SLAVE, nullptr) < 0)
-    return failed(context, At::kPrivate, -errno);
+    return failed(context, FailedStep::kPrivate, -errno);
   rlimit files{};
   raise_files(files);
   if (const int status = capture_all(context); status < 0) return status;
-  if (const int status = attach_root(context); status < 0) return failed(context, At::kRoot, status);
+  if (const int status = attach_root(context); status < 0) return failed(context, FailedStep::kRoot, status);
   const auto& ops = context.recipe->ops;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     context.op = static_cast<int>(i);
@@ -490,7 +491,7 @@ int build_recipe_tree(RecipeContext& context) noexcept {
     *fd = -1;
   }
   if (files.rlim_max != 0) ::setrlimit(RLIMIT_NOFILE, &files);
-  return status < 0 ? failed(context, At::kPivot, status) : 0;
+  return status < 0 ? failed(context, FailedStep::kPivot, status) : 0;
 }
 
 }  // namespace belljar::launch

@@ -1,3 +1,15 @@
+// The stage: a tmpfs on which the tree is put together, and the files on it.
+//
+// Two kinds of thread run this code: the child itself, and a helper that makes the hidden names meanwhile.
+// The helper is a clone that shares memory, descriptors and thread-local storage with the child (CLONE_VM
+// without CLONE_SETTLS), so two of them would write one errno. That is why everything here that the helper
+// may reach calls the kernel by raw_call() and returns -errno.
+//
+// Root's stage comes ready-made from a thread of the parent (early_setup.h). There is no helper then, and
+// `names` is the pipe over which that thread says when the names are done.
+//
+// open_place() opens a path without links. Inside another Belljar openat2(2) is ENOSYS (its mode is behind a
+// pointer, which the outer filter cannot see), so the same is done component by component.
 #include "launch/stage.h"
 
 #include <fcntl.h>
@@ -90,7 +102,7 @@ long make_whiteout(int stage, const MountOp& op) noexcept {
 
 // --- the child's own helper, for the names
 
-Outcome outcome;
+HelperStatus outcome;
 pid_t helper = -1;
 alignas(16) char helper_stack[8192];
 int helpers_stage = -1;

@@ -1,6 +1,6 @@
 // The stage: a tmpfs of our own on which a tree is put together. Its operations (Plan::stage_rest, Plan::stage_names) name places
 // below it, and only this file system is touched, so whoever may make a tmpfs can do them wherever it is attached: a thread of
-// root's before the child exists (early.h), or the child and a helper of its own.
+// root's before the child exists (early_setup.h), or the child and a helper of its own.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ struct Reply {
   std::int32_t op = -1;    // kStepFailed in the mount step: index of the operation
   std::int32_t wait_status = 0;
   std::int64_t at_ns = 0;  // CLOCK_MONOTONIC: just before execve, or when the exit was seen
-  std::int32_t has_listener = 0, has_pty = 0, has_root = 0, given = 0;
+  std::int32_t has_listener = 0, has_pty = 0, has_root = 0, exported = 0;
   std::int32_t routes_errno = 0, redirect_errno = 0;
   std::uint64_t sockets = 0;  // bit i: Plan::sockets[i] is there
   rusage usage{};

@@ -1,6 +1,6 @@
 // Caches that are kept for the next command of a workspace (filesystem.caches = "workspace"): STATE/caches/DEVICE-INODE/ with
-// `workspace`, its path, `lock`, and the layers that the backend makes there (backend/native/kept.h). One sandbox at a time has
-// them; another one of the same workspace meanwhile discards what it writes, and its report says so.
+// `workspace`, its path, `lock`, and the layers that the backend makes there (backend/native/kept_caches.h). One sandbox at a time
+// has them; another one of the same workspace meanwhile discards what it writes, and its report says so.
 #pragma once
 
 #include <chrono>

@@ -162,17 +162,17 @@ Living enter_living(const std::string& state_dir, const std::vector<std::string>
 
 Living look_at_living(const std::string& state_dir) { return {.others = read_others(state_dir + "/living", {})}; }
 
-Result<std::optional<backend::SiblingPlaces>> hide_siblings(const Policy& policy, Siblings unset, const backend::Workplace& place,
-                                                            const Living& living) {
+Result<std::optional<backend::SiblingWorkspaces>> hide_siblings(const Policy& policy, Siblings unset,
+                                                                const backend::Workplace& place, const Living& living) {
   const Filesystem& filesystem = policy.filesystem;
-  if (filesystem.siblings.value_or(unset) == Siblings::kShown) return std::optional<backend::SiblingPlaces>();
+  if (filesystem.siblings.value_or(unset) == Siblings::kShown) return std::optional<backend::SiblingWorkspaces>();
   if (policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox) {
-    if (!filesystem.siblings) return std::optional<backend::SiblingPlaces>();
+    if (!filesystem.siblings) return std::optional<backend::SiblingWorkspaces>();
     return Error(Code::kInvalidArgument, format("filesystem.siblings hidden cannot hold in mode {}", to_string(policy.mode)))
         .reason("the mode drops file rules")
         .next("choose mode workspace-write, or leave the key out");
   }
-  backend::SiblingPlaces places;
+  backend::SiblingWorkspaces places;
   places.asked = filesystem.siblings.has_value();
   places.unknown = living.why_not;
   policy::SiblingQuestion question{.workspace = real_path_or_given(place.workspace),
@@ -190,7 +190,7 @@ Result<std::optional<backend::SiblingPlaces>> hide_siblings(const Policy& policy
   policy::SiblingAnswer answer = policy::choose_siblings(std::move(question));
   places.hidden = std::move(answer.hidden);
   places.visible.insert(places.visible.end(), answer.visible.begin(), answer.visible.end());
-  return std::optional<backend::SiblingPlaces>(std::move(places));
+  return std::optional<backend::SiblingWorkspaces>(std::move(places));
 }
 
 }  // namespace belljar::runtime

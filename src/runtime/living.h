@@ -31,7 +31,7 @@ Living look_at_living(const std::string& state_dir);
 
 // What to put in Workplace::siblings: nothing where they are shown. `unset`: what filesystem.siblings is where the policy says
 // nothing. Errors: kInvalidArgument, the policy hides them in a mode without file rules.
-Result<std::optional<backend::SiblingPlaces>> hide_siblings(const Policy& policy, Siblings unset, const backend::Workplace& place,
-                                                            const Living& living);
+Result<std::optional<backend::SiblingWorkspaces>> hide_siblings(const Policy& policy, Siblings unset,
+                                                                const backend::Workplace& place, const Living& living);
 
 }  // namespace belljar::runtime

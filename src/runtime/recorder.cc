@@ -43,7 +43,7 @@ void Recorder::see(const broker::Observation& seen) {
         touched_.emplace(seen.path, policy::Touched{.path = seen.path, .exists = seen.exists, .directory = seen.directory}).first;
   }
   policy::Touched& touched = found->second;
-  touched.looked = touched.looked || seen.act == Act::kLook;
+  touched.looked = touched.looked || seen.act == Act::kQuery;
   touched.read = touched.read || seen.act == Act::kRead;
   touched.executed = touched.executed || seen.act == Act::kExec;
   touched.written = touched.written || seen.act == Act::kWrite;

@@ -227,7 +227,7 @@ class Run {
     }
     ran_.result.enforcement = std::move(prepared_.report);
     lower_skipped(prepared_.plan, sandbox.skipped(), ran_.result.enforcement);
-    std::vector<UniqueFd> given = sandbox.take_given();
+    std::vector<UniqueFd> given = sandbox.take_exported();
     for (std::size_t i = 0; i < given.size() && i < prepared_.scratch.size(); ++i)
       ran_.scratch.push_back({prepared_.scratch[i], std::move(given[i])});
     UsedNames::of(prepared_, std::move(given)).add_violations(ran_.result, policy_, session_.complete, session_.origins);

@@ -16,7 +16,7 @@ namespace belljar::runtime {
 class UsedNames {
  public:
   UsedNames() = default;
-  // Of a sandbox made from `prepared`, which gave `given` (launch::Sandbox::take_given): the last of them, where it hides names.
+  // Of a sandbox made from `prepared`, which gave `given` (launch::Sandbox::take_exported): the last of them, where it hides names.
   static UsedNames of(const backend::Prepared& prepared, std::vector<UniqueFd>&& given);
 
   // Adds to `result` a violation for each path that was used since the last call and of which none tells yet. `complete`:

@@ -63,11 +63,11 @@ int make_directory(int parent, const std::string& name, std::optional<unsigned> 
   return made.valid() && ::fchmod(made.get(), *mode) == 0 ? 0 : errno;
 }
 
-broker::Place place_of(const Site& site) {
-  broker::Place place;
-  place.dir = site.parent.get();
-  place.name = site.name;
-  return place;
+broker::DirEntry entry_of(const Site& site) {
+  broker::DirEntry entry;
+  entry.dir = site.parent.get();
+  entry.name = site.name;
+  return entry;
 }
 
 }  // namespace
@@ -236,8 +236,8 @@ Result<void> Files::write_judged(const std::string& path, const Site& site, cons
     if (options.how == WriteMode::kAppend) content = *old + content;
   }
   BELLJAR_CHECK(judge_.may_hold(path, site, ruling, content));
-  const broker::Place place = place_of(site);
-  if (const int failed = -broker::place_fresh(place, {.content = content, .like = like.get(), .mode = 0666}); failed != 0)
+  const broker::DirEntry entry = entry_of(site);
+  if (const int failed = -broker::install_fresh(entry, {.content = content, .like = like.get(), .mode = 0666}); failed != 0)
     return file_error(failed, "write", path, "rename");
   if (!options.mode) return {};
   const UniqueFd fresh(::openat(site.parent.get(), site.name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -323,8 +323,9 @@ Result<void> Files::rename_judged(const std::string& from, const std::string& to
   if (!content) return file_error(content.error(), "read", from, "open");
   BELLJAR_CHECK(judge_.may_hold(to, target, ruling, *content));
   const UniqueFd like(::openat(source.parent.get(), source.name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  const broker::Place place = place_of(target);
-  if (const int failed = -broker::place_fresh(place, {.act = Act::kRenameTo, .content = *content, .like = like.get()}); failed != 0)
+  const broker::DirEntry entry = entry_of(target);
+  if (const int failed = -broker::install_fresh(entry, {.act = Act::kRenameTo, .content = *content, .like = like.get()});
+      failed != 0)
     return file_error(failed, "rename", from, "rename");
   if (::unlinkat(source.parent.get(), source.name.c_str(), 0) < 0) return file_error(errno, "rename", from, "unlinkat");
   return {};

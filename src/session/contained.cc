@@ -106,17 +106,18 @@ Result<void> check_files_shared(const Address& address, const EngineFacts& facts
 
 // This engine's, and those of others that may be here.
 std::vector<std::string> doors_of(const Address& address, const std::map<std::string, std::string>& environment) {
-  std::vector<std::string> doors = usual_places(environment);
-  if (!address.path.empty()) doors.push_back(address.path);
-  if (address.tls) doors.push_back(address.tls->key);
-  return doors;
+  std::vector<std::string> privileged_paths = usual_places(environment);
+  if (!address.path.empty()) privileged_paths.push_back(address.path);
+  if (address.tls) privileged_paths.push_back(address.tls->key);
+  return privileged_paths;
 }
 
 // None is shown, under whatever name it has.
-Result<void> close_doors(const backend::Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors) {
+Result<void> close_doors(const backend::Host& host, const std::vector<Bind>& binds,
+                         const std::vector<std::string>& privileged_paths) {
   const std::vector<Mount> here = read_mounts();
   std::vector<std::string> names;
-  for (const std::string& door : doors) {
+  for (const std::string& door : privileged_paths) {
     const auto real = host.canonical(door);
     if (!real) continue;
     std::ranges::move(names_of(*real, here), std::back_inserter(names));
@@ -124,7 +125,7 @@ Result<void> close_doors(const backend::Host& host, const std::vector<Bind>& bin
     if (::lstat(real->c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
       BELLJAR_CHECK(check_single_link(*real, facts.st_nlink, binds, here));
   }
-  return check_doors_closed(host, binds, names);
+  return check_privileged_paths_hidden(host, binds, names);
 }
 
 }  // namespace
@@ -156,18 +157,18 @@ EnforcementReport ContainedSandbox::enforcement() const {
 
 // --- life
 
-Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine,
-                                       const CancelToken& cancel) {
+Result<ContainerPlan> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine,
+                                             const CancelToken& cancel) {
   const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
   BELLJAR_CHECK(check_files_shared(engine.address(), facts, options_));
   const backend::RealHost host;
-  const Installed installed = BELLJAR_TRY(install_inside(default_state_dir() + "/container"));
+  const InstalledFiles installed = BELLJAR_TRY(install_inside(default_state_dir() + "/container"));
   ContainerOptions options = options_;
   options.runtime = choose_runtime(facts, options_.runtime, policy.isolation);
   BELLJAR_CHECK(
       backend::make_volume_targets(policy, place, options_.workspace_at.empty() ? place.workspace : options_.workspace_at));
-  Planned planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
+  ContainerPlan planned = BELLJAR_TRY(plan_container(host, policy, place, options, installed, facts.rootless));
   BELLJAR_CHECK(close_doors(host, planned.spec.binds, doors_of(engine.address(), by_name(embedded_.caller_env))));
   fit_engine(planned.spec, facts.processors, facts.maps_ids);
   report_engine(facts.maps_ids, facts.seccomp, planned.report);
@@ -182,7 +183,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   return planned;
 }
 
-Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
+Result<Files> ContainedSandbox::open_files(const ContainerPlan& planned) const {
   FilesOptions options;
   options.root = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   options.workspace = embedded_.place.workspace;
@@ -218,7 +219,7 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running(const CancelTok
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
   Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel));
-  Planned planned = BELLJAR_TRY(plan(policy, place, engine, cancel));
+  ContainerPlan planned = BELLJAR_TRY(plan(policy, place, engine, cancel));
   std::shared_ptr<const ShownDir> shown;
   if (!place.files.empty()) {
     shown = std::make_shared<const ShownDir>(BELLJAR_TRY(ShownDir::create(planned.spec.state)));

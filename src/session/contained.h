@@ -72,9 +72,9 @@ class ContainedSandbox final : public OverFiles {
 
   Result<std::shared_ptr<const Running>> running(const CallOptions& options = {}) const;
   Result<Running> make_running(const CancelToken& cancel);
-  Result<backend::container::Planned> plan(const Policy& policy, const backend::Workplace& place,
-                                           const backend::container::Engine& engine, const CancelToken& cancel);
-  Result<Files> open_files(const backend::container::Planned& planned) const;
+  Result<backend::container::ContainerPlan> plan(const Policy& policy, const backend::Workplace& place,
+                                                 const backend::container::Engine& engine, const CancelToken& cancel);
+  Result<Files> open_files(const backend::container::ContainerPlan& planned) const;
   Box make_box(const Running& running) const;  // with mutex_ held
   Result<Box> box_for_command(const Running& running);
   Result<backend::container::ContainerStats> usage(

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "backend/container/container.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/report.h"
+#include "backend/container/socket_handover.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "belljar/cancel.h"
@@ -41,7 +41,7 @@ Error not_made(const launch::InnerSocket& socket, int errnum) {
       .next(socket.port < 1024 ? "choose a port above 1023: this engine leaves lower ones to root" : "look at the engine's log");
 }
 
-Result<void> check_made(const Spec& spec, PassedOut& passed, EnforcementReport& report) {
+Result<void> check_made(const Spec& spec, HandedSockets& passed, EnforcementReport& report) {
   int uncaught = 0;
   for (std::size_t i = 0; i < spec.sockets.size(); ++i) {
     if (passed.errnos[i] == 0) continue;
@@ -77,7 +77,7 @@ Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report
   lower_root(container_->unasked(), report);
   lower_tmp(container_->larger(), report);
   lower_status(container_->status(), spec_, report);
-  PassedOut passed = container_->take_passed();
+  HandedSockets passed = container_->take_passed();
   if (spec_.sockets.empty()) return {};
   BELLJAR_CHECK(check_made(spec_, passed, report));
   return outlet_->open({.planned = spec_.sockets,

@@ -138,7 +138,7 @@ Result<void> ContainedRun::send_request() {
 int ContainedRun::await_start() {
   for (;;) {
     arrive();
-    for (const Arrived& arrived : waiting_) {
+    for (const ReceivedRecord& arrived : waiting_) {
       if (arrived.type == 's') return static_cast<int>(number_in(arrived.payload));
       if (arrived.type == 'f') return 0;
     }
@@ -158,7 +158,7 @@ void ContainedRun::wait(std::optional<Time> deadline) {
 }
 
 void ContainedRun::arrive() {
-  for (Arrived& arrived : inbox_->take()) waiting_.push_back(std::move(arrived));
+  for (ReceivedRecord& arrived : inbox_->take()) waiting_.push_back(std::move(arrived));
   // What came before the line broke is in the queue by now.
   if (waiting_.empty()) gone_ = inbox_->closed();
 }
@@ -166,7 +166,7 @@ void ContainedRun::arrive() {
 void ContainedRun::look() {
   arrive();
   while (!waiting_.empty() && !over()) {
-    const Arrived arrived = std::move(waiting_.front());
+    const ReceivedRecord arrived = std::move(waiting_.front());
     waiting_.pop_front();
     handle(arrived);
   }
@@ -177,7 +177,7 @@ void ContainedRun::look() {
   feed();
 }
 
-void ContainedRun::handle(const Arrived& arrived) {
+void ContainedRun::handle(const ReceivedRecord& arrived) {
   switch (arrived.type) {
     case 's':
       started_ = true;
@@ -210,7 +210,7 @@ void ContainedRun::handle(const Arrived& arrived) {
       close_stream();
       break;
     case 'x':
-      if (auto ended = parse_ended(arrived.payload)) ended_ = *ended;
+      if (auto ended = parse_exit_record(arrived.payload)) ended_ = *ended;
       exited_ = arrived.at;
       break;
     default:

@@ -60,7 +60,7 @@ class ContainedRun final : public command::Run {
   Result<void> signal(int number) override;
 
  private:
-  using Arrived = backend::container::Arrived;
+  using ReceivedRecord = backend::container::ReceivedRecord;
 
   ContainedRun(Box box, command::Request request, ContainedOptions options);
   Result<void> send(char type, std::string_view payload);
@@ -73,7 +73,7 @@ class ContainedRun final : public command::Run {
   command::How how() const override { return command::How::kInside; }
   Result<ExecResult> result() override;
   void arrive();
-  void handle(const Arrived& arrived);
+  void handle(const ReceivedRecord& arrived);
   void feed();
   std::uint32_t grace() const;
   void hold_timeout();
@@ -92,13 +92,13 @@ class ContainedRun final : public command::Run {
   std::shared_ptr<backend::container::Inbox> inbox_;
 
   // the waiter's
-  std::deque<Arrived> waiting_;
+  std::deque<ReceivedRecord> waiting_;
   std::size_t fed_ = 0;
   bool closed_ = false, gone_ = false, started_ = false;
   std::uint64_t taken_ = 0;  // output that was taken and not yet told
   std::optional<Time> exited_;
   std::optional<Error> failed_;
-  backend::container::Ended ended_;
+  backend::container::ExitRecord ended_;
   bool ended_before_start_ = false;
 
   std::mutex input_mutex_;

@@ -110,7 +110,7 @@ Result<void> Core::launch(const CancelToken& cancel) {
   ::clock_gettime(CLOCK_REALTIME_COARSE, &began);
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false, .stop = {cancel.fd(), -1}}));
   init_pid_ = sandbox_.init_pid();
-  used_names_ = runtime::UsedNames::of(options_.prepared, sandbox_.take_given());
+  used_names_ = runtime::UsedNames::of(options_.prepared, sandbox_.take_exported());
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));

@@ -88,9 +88,10 @@ Result<Ruling> Judge::may_do(Act act, const std::string& path, const Site& site,
     return Error(Code::kPermissionDenied, format("cannot use {}", quoted(path)))
         .reason("names that begin with .belljar-new- are kept for files that are being judged");
   if (rules_.begin) rules_.begin();
-  Ruling ruling = rules_.live->rule_for(act, site.full, is_dir, broker::Beside(site.parent.get()));
+  Ruling ruling = rules_.live->rule_for(act, site.full, is_dir, broker::DirSurroundings(site.parent.get()));
   const bool goes = act == Act::kUnlink || act == Act::kRmdir || act == Act::kRenameFrom;
-  if (goes && ruling.answer == Answer::kAllow) ruling = rules_.live->removal_rule(site.full, broker::Beside(site.parent.get()));
+  if (goes && ruling.answer == Answer::kAllow)
+    ruling = rules_.live->removal_rule(site.full, broker::DirSurroundings(site.parent.get()));
   switch (ruling.answer) {
     case Answer::kAllow:
     case Answer::kJudge:
@@ -114,7 +115,8 @@ Result<void> Judge::may_hold(const std::string& path, const Site& site, const Ru
 }
 
 Result<void> Judge::may_move(const std::string& path, const Site& from, const Site& to) const {
-  if (rules_.live == nullptr || rules_.live->must_walk(from.full, to.full, broker::Beside(to.parent.get())) == broker::Look::kNone)
+  if (rules_.live == nullptr ||
+      rules_.live->must_walk(from.full, to.full, broker::DirSurroundings(to.parent.get())) == broker::WalkScope::kNone)
     return {};
   return unjudged(path, "every name below the directory would have to be judged under its new path");
 }

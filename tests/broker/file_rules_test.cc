@@ -399,7 +399,7 @@ TEST(FileRules, PlainPathsOnlyWhereNobodyElseHoldsThem) {
 }
 
 bool walks(const FileRules& rules, std::string_view from, std::string_view to, Names names = {}) {
-  return rules.must_walk(from, to, World(std::move(names), to)) != Look::kNone;
+  return rules.must_walk(from, to, World(std::move(names), to)) != WalkScope::kNone;
 }
 
 TEST(FileRules, WhichRenamesNeedALook) {

@@ -8,11 +8,11 @@
 namespace belljar::broker {
 namespace {
 
-GitName certain(std::string_view path, bool is_dir = false) { return git_places(path, is_dir).certain.name; }
+GitName certain(std::string_view path, bool is_dir = false) { return git_roles(path, is_dir).certain.name; }
 GitName near(std::string_view path, int up, bool is_dir = false) {
-  const GitPlaces places = git_places(path, is_dir);
-  for (int i = 0; i < places.count; ++i) {
-    if (places.if_git_dir.at(static_cast<std::size_t>(i)).up == up) return places.if_git_dir.at(static_cast<std::size_t>(i)).name;
+  const GitRoles roles = git_roles(path, is_dir);
+  for (int i = 0; i < roles.count; ++i) {
+    if (roles.if_git_dir.at(static_cast<std::size_t>(i)).up == up) return roles.if_git_dir.at(static_cast<std::size_t>(i)).name;
   }
   return GitName::kNone;
 }
@@ -100,7 +100,7 @@ TEST(GitNames, OfADirectoryThatMayBeAGitDirectory) {
   // Two at once.
   EXPECT_EQ(near("/w/hooks/config", 1), GitName::kConfig);
   EXPECT_EQ(near("/w/hooks/config", 2), GitName::kHook);
-  EXPECT_EQ(git_places("/w/src/main.cc", false).count, 0);
+  EXPECT_EQ(git_roles("/w/src/main.cc", false).count, 0);
 }
 
 TEST(GitNames, InOtherSpellings) {
@@ -126,7 +126,7 @@ TEST(GitNames, SurviveDeepAndOddPaths) {
   std::string nested = "/w/.git";
   for (int i = 0; i < 300; ++i) nested += "/modules/x";
   EXPECT_EQ(certain(nested + "/config"), GitName::kConfig);
-  for (const std::string_view path : {"/", "", "//", "a", "/.git/", "/hooks", "/.git//hooks/x"}) (void)git_places(path, false);
+  for (const std::string_view path : {"/", "", "//", "a", "/.git/", "/hooks", "/.git//hooks/x"}) (void)git_roles(path, false);
   EXPECT_EQ(fold_name("\xFF\xC3"), "\xFF\xC3");
 }
 

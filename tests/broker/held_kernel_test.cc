@@ -49,11 +49,11 @@ class Held : public Inside {
     with.files = kernel::FileCalls::kAll;
     broker::FileRulesOptions options;
     options.roots = {dir / "work"};
-    options.held = broker::HeldPaths{.writable = {dir / "work"},
-                                     .readonly = {dir / "work/deep/fixed"},
-                                     .hidden = {dir / "work/secret", dir / "work/deep/secret", dir / "beside/secret"},
-                                     .readable = {"/"},
-                                     .nodes = {"/dev/null"}};
+    options.held = broker::EnforcedPaths{.writable = {dir / "work"},
+                                         .readonly = {dir / "work/deep/fixed"},
+                                         .hidden = {dir / "work/secret", dir / "work/deep/secret", dir / "beside/secret"},
+                                         .readable = {"/"},
+                                         .nodes = {"/dev/null"}};
     with.options.rules = std::make_shared<broker::FileRules>(std::move(options));
     return with;
   }
@@ -123,11 +123,11 @@ TEST_P(Held, WhatIsWritableWithinWhatIsNotStays) {
   broker::FileRulesOptions options;
   options.roots = {dir / "work"};
   options.held =
-      broker::HeldPaths{.writable = {dir / "work", dir / "work/secret/open", dir / "work/set/open", dir / "work/plain/open"},
-                        .readonly = {dir / "work/set"},
-                        .hidden = {dir / "work/secret"},
-                        .readable = {"/"},
-                        .nodes = {}};
+      broker::EnforcedPaths{.writable = {dir / "work", dir / "work/secret/open", dir / "work/set/open", dir / "work/plain/open"},
+                            .readonly = {dir / "work/set"},
+                            .hidden = {dir / "work/secret"},
+                            .readable = {"/"},
+                            .nodes = {}};
   with.options.rules = std::make_shared<broker::FileRules>(std::move(options));
   const std::string text = run_inside(with, [&] {
     if (chdir((dir / "work").c_str()) != 0) return std::string("chdir");

@@ -68,7 +68,8 @@ class Rules : public Inside {
     broker::FileRulesOptions options;
     options.roots = {work};
     if (!has_namespaces(GetParam()))
-      options.held = broker::HeldPaths{.writable = {work}, .readonly = {}, .hidden = {}, .readable = {"/"}, .nodes = {"/dev/null"}};
+      options.held =
+          broker::EnforcedPaths{.writable = {work}, .readonly = {}, .hidden = {}, .readable = {"/"}, .nodes = {"/dev/null"}};
     with.options.rules = std::make_shared<broker::FileRules>(std::move(options));
     return with;
   }

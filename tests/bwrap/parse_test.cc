@@ -227,17 +227,17 @@ TEST(BwrapTexts, AreThoseThatCallersMatch) {
   World world;
   const auto recipe = world.recipe({"--bind", "/no-such", "/d", "--proc", "/proc", "--symlink", "a", "/l"});
   using launch::RecipeFailure;
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kSource, 0, ENOENT, {}}),
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kSource, 0, ENOENT, {}}),
             "Can't find source path /no-such: No such file or directory");
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kProc, 1, EPERM, {}}),
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kProc, 1, EPERM, {}}),
             "Can't mount proc on /newroot/proc: Operation not permitted");
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kUidMap, -1, EACCES, {}}), "setting up uid map: Permission denied");
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kLoopback, -1, EPERM, {}}),
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kUidMap, -1, EACCES, {}}), "setting up uid map: Permission denied");
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kLoopback, -1, EPERM, {}}),
             "loopback: Failed RTM_NEWADDR: Operation not permitted");
-  EXPECT_TRUE(
-      failure_text(recipe, {RecipeFailure::At::kClone, -1, EPERM, {}}).starts_with("No permissions to create a new namespace"));
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kExec, -1, ENOENT, {}}), "execvp true: No such file or directory");
-  EXPECT_EQ(failure_text(recipe, {RecipeFailure::At::kSymlinkIsOther, 2, EEXIST, "b"}),
+  EXPECT_TRUE(failure_text(recipe, {RecipeFailure::FailedStep::kClone, -1, EPERM, {}})
+                  .starts_with("No permissions to create a new namespace"));
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kExec, -1, ENOENT, {}}), "execvp true: No such file or directory");
+  EXPECT_EQ(failure_text(recipe, {RecipeFailure::FailedStep::kSymlinkIsOther, 2, EEXIST, "b"}),
             "Can't make symlink at /l: existing destination is b");
 }
 

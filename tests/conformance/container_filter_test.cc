@@ -114,7 +114,7 @@ TEST_P(ContainerFilter, IsOffWhereCapabilitiesAreGivenBack) {
 
 TEST_P(ContainerFilter, AProgramThatTheKernelDoesNotTakeIsAnErrorUnlessAccepted) {
   using namespace backend::container;
-  const Installed installed = install_inside(work_ / "state").value();
+  const InstalledFiles installed = install_inside(work_ / "state").value();
   Engine engine = Engine::connect(parse_address(engine_->address()).value(), 60s).value();
   Spec spec;
   spec.image = test::Engine::image();

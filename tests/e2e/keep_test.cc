@@ -307,7 +307,7 @@ TEST_F(Keep, AFrontThatIsToldToEndKillsACommandThatIgnoresIt) {
   const Outcome killed = front.wait();
   EXPECT_EQ(killed.exit_code, 137);
   EXPECT_TRUE(has(killed.err, "killed: it was told to end and had not within 50ms")) << killed;
-  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[4]'").exit_code, 0);
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done | grep '^sleep 471[4]'").exit_code, 0);
 }
 
 // What it leaves behind, in its process group or beside it, was told to end as well.
@@ -318,10 +318,10 @@ TEST_F(Keep, AFrontThatIsToldToEndLeavesNothingOfItsCommand) {
   ASSERT_TRUE(front.wait_for_output("up\nup\n"));
   front.send(SIGTERM);
   EXPECT_EQ(front.wait().exit_code, 143);
-  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[5]'").exit_code, 0);
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done | grep '^sleep 471[5]'").exit_code, 0);
   // The twin: what a command that ended by itself leaves behind belongs to the sandbox.
   EXPECT_EQ(shell(id, "sleep 4715 >/dev/null 2>&1 & until grep -q ^sleep /proc/$!/cmdline; do :; done").exit_code, 0);
-  EXPECT_EQ(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[5]'").exit_code, 0);
+  EXPECT_EQ(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done | grep '^sleep 471[5]'").exit_code, 0);
 }
 
 TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {
@@ -332,7 +332,7 @@ TEST_F(Keep, AFrontThatIsKilledTakesItsCommandAlongAndNotTheSandbox) {
   front.send(SIGKILL);
   EXPECT_TRUE(log.wait_for_output("cancelled")) << log.out();
   log.send(SIGTERM);
-  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; done | grep '^sleep 471[2]'").exit_code, 0);
+  EXPECT_NE(shell(id, "for f in /proc/[0-9]*/cmdline; do tr '\\0' ' ' < $f; echo; done | grep '^sleep 471[2]'").exit_code, 0);
 }
 
 TEST_F(Keep, ATerminalOfItsOwn) {

@@ -28,7 +28,7 @@
 namespace belljar::kernel {
 namespace {
 
-using landlock::Handled;
+using landlock::HandledAccess;
 using landlock::Rights;
 using test::TempDir;
 
@@ -40,7 +40,7 @@ struct PathRule {
 long result(int value) { return value < 0 ? -errno : value; }
 
 // Enters a domain that handles `handled` and allows `rules`, then acts.
-long within(const Handled& handled, const std::vector<PathRule>& rules, const std::function<long()>& act) {
+long within(const HandledAccess& handled, const std::vector<PathRule>& rules, const std::function<long()>& act) {
   const UniqueFd ruleset(landlock::create_ruleset(handled));
   if (!ruleset.valid()) return -1000;
   for (const PathRule& rule : rules) {
@@ -66,7 +66,7 @@ struct Case {
 
 void expect_rights_decide(const std::string& dir, const std::vector<Case>& cases) {
   const int abi = landlock_abi();
-  const Handled handled{.fs = landlock::fs_all(abi)};
+  const HandledAccess handled{.fs = landlock::fs_all(abi)};
   for (const Case& c : cases) {
     if (abi < c.abi) continue;
     const Rights all = landlock::fs_all(abi);
@@ -116,7 +116,7 @@ TEST(LandlockKernel, ReadExecReadsAndRunsButDoesNotWrite) {
   const TempDir dir;
   const std::string file = dir.write("file", "text");
   const int abi = landlock_abi();
-  const Handled handled{.fs = landlock::fs_all(abi)};
+  const HandledAccess handled{.fs = landlock::fs_all(abi)};
   const auto inside = [&](Rights rights, const std::function<long()>& act) {
     return in_child([&] { return within(handled, {{dir.path(), rights}}, act); }).value;
   };
@@ -253,7 +253,7 @@ TEST(LandlockKernel, MetadataStaysFree) {
   BELLJAR_NEEDS(landlock_abi_at_least(1));
   const TempDir dir;
   const std::string file = dir.write("file", "text");
-  const Handled handled{.fs = landlock::fs_all(landlock_abi())};
+  const HandledAccess handled{.fs = landlock::fs_all(landlock_abi())};
   EXPECT_EQ(in_child([&] { return within(handled, {}, [&] { return result(chmod(file.c_str(), 0600)); }); }).value, 0);
   EXPECT_EQ(in_child([&] { return within(handled, {}, [&] { return open_close(file, O_RDONLY); }); }).value, -EACCES);
 }

@@ -31,7 +31,7 @@
 #include "kernel/cgroup_host.h"
 #include "kernel/seccomp.h"
 #include "kernel/small_file.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/eventually.h"
@@ -406,11 +406,11 @@ Plan as_root() {
 }
 
 void begin_early(Plan& plan) {
-  plan.early = Early::begin({.network = true,
-                             .inside_uid = plan.inside_uid,
-                             .outside_uid = plan.outside_uid,
-                             .inside_gid = plan.inside_gid,
-                             .outside_gid = plan.outside_gid});
+  plan.early = EarlySetup::begin({.network = true,
+                                  .inside_uid = plan.inside_uid,
+                                  .outside_uid = plan.outside_uid,
+                                  .inside_gid = plan.inside_gid,
+                                  .outside_gid = plan.outside_gid});
   ASSERT_NE(plan.early, nullptr);
   plan.early->make_names(std::string("mode=0755", 10), plan.stage_names);
   plan.early->make_rest(plan.stage_rest);
@@ -474,7 +474,7 @@ TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
 TEST(Early, IsGivenUpWithoutAPlan) {
   if (geteuid() != 0) GTEST_SKIP() << "only as root";
   Plan plan = as_root();
-  plan.early = Early::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
+  plan.early = EarlySetup::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
   ASSERT_NE(plan.early, nullptr);
   plan.early.reset();  // returns, and leaves nothing
   plan = as_root();

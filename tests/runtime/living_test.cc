@@ -131,7 +131,7 @@ class HideSiblings : public testing::Test {
     place_.home = base_ / "home";
     living_.others = {base_ / "b"};
   }
-  std::optional<backend::SiblingPlaces> places(Siblings unset = Siblings::kHidden) const {
+  std::optional<backend::SiblingWorkspaces> places(Siblings unset = Siblings::kHidden) const {
     auto places = hide_siblings(policy_, unset, place_, living_);
     EXPECT_TRUE(places) << places.error().line();
     return *std::move(places);

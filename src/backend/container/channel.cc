@@ -1,3 +1,16 @@
+// One connection to a container's pid 1, shared by all its commands.
+//
+// A thread of its own reads: the engine multiplexes stdout and stderr of pid 1 into frames, stdout carries
+// our records, and each record goes to the inbox of its command. It never waits for a reader. That is safe
+// since every command may have only a window of output under way, so an inbox is bounded by what its reader
+// has granted.
+//
+// Writers share write_mutex_ and not the reader's: a record must go out in one piece, and a write that fails
+// half way ends the channel, because nothing can follow half a record.
+//
+// Whatever ends the line ends it once (end), with the first cause. What pid 1 or the runtime printed to
+// stderr (`noise`) is kept, since a runtime that cannot start the program says so there and nowhere else;
+// after an error of the engine the line is read for a moment longer to hear it.
 #include "backend/container/channel.h"
 
 #include <poll.h>
@@ -57,7 +70,7 @@ Result<void> check_hello(std::string_view payload) {
 
 }  // namespace
 
-void Inbox::put(Arrived arrived) {
+void Inbox::put(ReceivedRecord arrived) {
   const std::lock_guard lock(mutex_);
   arrived_.push_back(std::move(arrived));
   if (arrived_.size() == 1) wake_.ring();
@@ -69,7 +82,7 @@ void Inbox::close() {
   wake_.ring();
 }
 
-std::deque<Arrived> Inbox::take() {
+std::deque<ReceivedRecord> Inbox::take() {
   const std::lock_guard lock(mutex_);
   if (!closed_) wake_.take();
   return std::exchange(arrived_, {});
@@ -80,7 +93,7 @@ bool Inbox::closed() const {
   return closed_;
 }
 
-Result<std::shared_ptr<Channel>> Channel::open(Upgraded attached) {
+Result<std::shared_ptr<Channel>> Channel::open(UpgradedStream attached) {
   Wake stop;
   if (!stop.valid()) return Error(Code::kResourceExhausted, "cannot follow the container").sys(errno, "eventfd");
   std::shared_ptr<Channel> channel(new Channel(*std::move(attached.stream), std::move(stop)));
@@ -190,7 +203,7 @@ Result<void> Channel::await_hello(std::chrono::milliseconds patience, const Canc
   const Clock::time_point deadline = Clock::now() + patience;
   const std::shared_ptr<Inbox> inbox = inboxes_.at(kNobody);  // set before the thread began, and never taken out
   for (;;) {
-    for (const Arrived& arrived : inbox->take()) {
+    for (const ReceivedRecord& arrived : inbox->take()) {
       if (arrived.type != 'h') continue;
       return check_hello(arrived.payload);
     }
@@ -244,12 +257,12 @@ Result<void> Channel::send(std::string_view records) {
   return {};
 }
 
-Result<Arrived> Channel::ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd) {
+Result<ReceivedRecord> Channel::ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd) {
   auto [id, inbox] = BELLJAR_TRY(add_command());
   const auto sent = send(make_record(type, id, payload));
   std::array<pollfd, 2> wait = {{{inbox->fd(), POLLIN, 0}, {cancel_fd, POLLIN, 0}}};
   if (sent) ::poll(wait.data(), wait.size(), static_cast<int>(patience.count()));
-  std::deque<Arrived> answers = inbox->take();
+  std::deque<ReceivedRecord> answers = inbox->take();
   drop_command(id);
   if (!answers.empty()) return std::move(answers.front());
   if (!alive()) return gone(ended_because());
@@ -263,13 +276,13 @@ Result<void> Channel::ping(std::chrono::milliseconds patience, int cancel_fd) {
 }
 
 Result<std::string> Channel::mounts(std::chrono::milliseconds patience) {
-  Arrived answer = BELLJAR_TRY(ask('M', {}, patience));
+  ReceivedRecord answer = BELLJAR_TRY(ask('M', {}, patience));
   return std::move(answer.payload);
 }
 
 Result<void> Channel::set_filter(std::span<const sock_filter> program, std::chrono::milliseconds patience) {
   const std::string bytes(reinterpret_cast<const char*>(program.data()), program.size_bytes());
-  const Arrived answer = BELLJAR_TRY(ask('F', bytes, patience));
+  const ReceivedRecord answer = BELLJAR_TRY(ask('F', bytes, patience));
   const std::uint32_t failed = number_in(answer.payload);
   if (failed == 0 && answer.payload.size() >= 4) return {};
   return Error(Code::kFailedPrecondition, "cannot install the policy's system call filter in the container")

@@ -25,7 +25,7 @@
 
 namespace belljar::backend::container {
 
-struct Arrived {
+struct ReceivedRecord {
   char type = 0;
   std::string payload;
   std::chrono::steady_clock::time_point at;
@@ -35,23 +35,23 @@ struct Arrived {
 class Inbox {
  public:
   explicit Inbox(Wake wake) : wake_(std::move(wake)) {}
-  void put(Arrived arrived);
-  void close();                // the line is gone
-  std::deque<Arrived> take();  // all there is, and the descriptor is quiet again
+  void put(ReceivedRecord arrived);
+  void close();                       // the line is gone
+  std::deque<ReceivedRecord> take();  // all there is, and the descriptor is quiet again
   bool closed() const;
   int fd() const noexcept { return wake_.get(); }  // readable when there is something, or the line is gone
 
  private:
   Wake wake_;
   mutable std::mutex mutex_;
-  std::deque<Arrived> arrived_;  // guarded by mutex_
-  bool closed_ = false;          // guarded by mutex_
+  std::deque<ReceivedRecord> arrived_;  // guarded by mutex_
+  bool closed_ = false;                 // guarded by mutex_
 };
 
 class Channel {
  public:
   // Begins to read. `await_hello` tells when pid 1 is there.
-  static Result<std::shared_ptr<Channel>> open(Upgraded attached);
+  static Result<std::shared_ptr<Channel>> open(UpgradedStream attached);
   ~Channel();
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
@@ -80,7 +80,7 @@ class Channel {
  private:
   explicit Channel(Connection connection, Wake stop) : connection_(std::move(connection)), stop_(std::move(stop)) {}
   // The answer to a record of no command. Errors: kUnavailable.
-  Result<Arrived> ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd = -1);
+  Result<ReceivedRecord> ask(char type, std::string_view payload, std::chrono::milliseconds patience, int cancel_fd = -1);
   void follow(const std::string& early);
   bool take(std::string_view bytes);
   void dispatch(char type, std::uint32_t id, std::string_view payload);

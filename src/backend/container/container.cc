@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "backend/container/channel.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/http.h"
 #include "backend/container/mounted.h"
+#include "backend/container/socket_handover.h"
 #include "backend/container/spec.h"
 #include "base/format.h"
 #include "base/unique_fd.h"
@@ -100,7 +100,7 @@ int remove_orphans(const Engine& engine) {
   int removed = 0;
   const auto containers = engine.list(kOwnerLabel);
   if (!containers) return 0;
-  for (const Listed& listed : *containers) {
+  for (const ContainerEntry& listed : *containers) {
     const auto owner = listed.labels.find(kOwnerLabel);
     if (owner != listed.labels.end() && !owner_may_live(owner->second) && engine.remove(listed.id)) ++removed;
   }
@@ -130,22 +130,22 @@ std::vector<Mount> read_mounts() {
 
 Result<std::shared_ptr<Container>> Container::start(const Engine& engine, const Spec& given, const CancelToken& cancel) {
   Spec spec = given;
-  std::optional<Door> door;
+  std::optional<SocketHandover> handover;
   if (!spec.sockets.empty()) {
-    door = BELLJAR_TRY(Door::open(spec.state));
-    spec.binds.push_back({door->directory(), kDoorDir, true});
-    std::ranges::move(door_words(spec.sockets), std::back_inserter(spec.entrypoint));
+    handover = BELLJAR_TRY(SocketHandover::open(spec.state));
+    spec.binds.push_back({handover->directory(), kHandoverDir, true});
+    std::ranges::move(handover_arguments(spec.sockets), std::back_inserter(spec.entrypoint));
   }
   std::string id = BELLJAR_TRY(engine.create(spec));
   // From here on its destructor removes it, whatever fails.
   std::shared_ptr<Container> container(new Container(engine, std::move(id)));
-  Upgraded attached = BELLJAR_TRY(engine.attach(container->id_));
+  UpgradedStream attached = BELLJAR_TRY(engine.attach(container->id_));
   container->channel_ = BELLJAR_TRY(Channel::open(std::move(attached)));
   BELLJAR_CHECK(engine.start(container->id_, cancel));
   container->begun_ = true;
   BELLJAR_CHECK(container->channel_->await_hello(kHelloPatience, cancel));
   const auto is_pid1 = [&](int pid) { return find_process(pid, container->id_).valid(); };
-  if (door) container->passed_ = BELLJAR_TRY((*std::move(door)).take(spec.sockets, is_pid1));
+  if (handover) container->sockets_ = BELLJAR_TRY((*std::move(handover)).receive(spec.sockets, is_pid1));
   BELLJAR_CHECK(container->look_inside(spec));
   if (!spec.filter.empty()) {
     const auto set = container->channel_->set_filter(spec.filter, kFilterPatience);

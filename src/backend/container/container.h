@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backend/container/channel.h"
-#include "backend/container/door.h"
 #include "backend/container/engine.h"
 #include "backend/container/mounted.h"
+#include "backend/container/socket_handover.h"
 #include "base/unique_fd.h"
 #include "belljar/cancel.h"
 #include "belljar/result.h"
@@ -47,7 +47,7 @@ class Container {
 
   const std::shared_ptr<Channel>& channel() const noexcept { return channel_; }
   // One for each of the spec, once.
-  PassedOut take_passed() { return std::move(passed_); }
+  HandedSockets take_passed() { return std::move(sockets_); }
   // Its pid 1 is killed when the line breaks, whoever is left to do it.
   bool held() const noexcept { return held_; }
   // Its commands get the spec's filter.
@@ -70,7 +70,7 @@ class Container {
   Engine engine_;
   std::string id_;
   std::shared_ptr<Channel> channel_;
-  PassedOut passed_;
+  HandedSockets sockets_;
   std::vector<std::string> unasked_, larger_;
   InsideStatus status_;
   bool begun_ = false, held_ = false, filtered_ = false;  // set once, before anybody else has it

@@ -303,8 +303,8 @@ Result<std::string> Engine::create(const Spec& spec) const {
   return id;
 }
 
-Result<Upgraded> Engine::attach(const std::string& id) const {
-  Upgraded upgraded = BELLJAR_TRY(container::upgrade(
+Result<UpgradedStream> Engine::attach(const std::string& id) const {
+  UpgradedStream upgraded = BELLJAR_TRY(container::upgrade(
       address_,
       {.method = Method::kPost, .target = format("{}/containers/{}/attach?stream=1&stdin=1&stdout=1&stderr=1", version_, id)}));
   if (!upgraded.stream) return refused("cannot attach to the container", upgraded.reply);
@@ -354,15 +354,15 @@ Result<ContainerStats> Engine::stats(const std::string& id, const CancelToken& c
   return stats;
 }
 
-Result<std::vector<Listed>> Engine::list(const std::string& label) const {
+Result<std::vector<ContainerEntry>> Engine::list(const std::string& label) const {
   const std::string filter = percent_encoded(text_of({{"label", {label}}}));
   const Reply reply = BELLJAR_TRY(call(Method::kGet, "/containers/json?all=1&filters=" + filter));
   if (reply.status != 200) return refused("cannot list containers", reply);
   const Json json = BELLJAR_TRY(parsed(reply, "the list of containers"));
-  std::vector<Listed> containers;
+  std::vector<ContainerEntry> containers;
   if (!json.is_array()) return containers;
   for (const Json& entry : json) {
-    Listed listed{value_in(entry, {"Id"}, std::string()), {}};
+    ContainerEntry listed{value_in(entry, {"Id"}, std::string()), {}};
     if (const auto labels = entry.find("Labels"); labels != entry.end() && labels->is_object()) {
       for (const auto& [name, text] : labels->items()) {
         if (text.is_string()) listed.labels[name] = text.get<std::string>();

@@ -36,7 +36,7 @@ struct ContainerStats {
   std::uint64_t memory = 0, processes = 0;
 };
 
-struct Listed {
+struct ContainerEntry {
   std::string id;
   std::map<std::string, std::string> labels;
 };
@@ -59,7 +59,7 @@ class Engine {
   // Its id. Errors: kNotFound, no such image; kFailedPrecondition, kInvalidArgument, kResourceExhausted: what the engine said.
   Result<std::string> create(const Spec& spec) const;
   // Its stdin, stdout and stderr; before start(), so that nothing is missed.
-  Result<Upgraded> attach(const std::string& id) const;
+  Result<UpgradedStream> attach(const std::string& id) const;
   Result<void> start(const std::string& id, const CancelToken& cancel = {}) const;
   Result<int> pid(const std::string& id) const;  // of its pid 1, as the engine sees it; 0: it does not run
   // With its anonymous volumes, running or not. One that is not there, or on its way out, is fine.
@@ -67,7 +67,7 @@ class Engine {
   // Waits until the engine has removed one that ends by itself. Errors: kDeadlineExceeded.
   Result<void> await_removal(const std::string& id, std::chrono::milliseconds patience, const CancelToken& cancel = {}) const;
   Result<ContainerStats> stats(const std::string& id, const CancelToken& cancel = {}) const;
-  Result<std::vector<Listed>> list(const std::string& label) const;  // running or not
+  Result<std::vector<ContainerEntry>> list(const std::string& label) const;  // running or not
 
  private:
   Engine(Address address, std::string version, bool podman)

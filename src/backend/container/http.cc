@@ -174,7 +174,7 @@ Result<Reply> fetch(const Address& address, const Request& request) {
   return reply;
 }
 
-Result<Upgraded> upgrade(const Address& address, const Request& request) {
+Result<UpgradedStream> upgrade(const Address& address, const Request& request) {
   const Connection::Deadline deadline = Connection::Clock::now() + request.patience;
   Connection connection = BELLJAR_TRY(Connection::open(address, deadline));
   Stream stream(connection, deadline);
@@ -190,7 +190,7 @@ Result<Upgraded> upgrade(const Address& address, const Request& request) {
   parser.header_limit(kLargestHeader);
   http::read_header(stream, buffer, parser, failed);
   if (failed) return failure(request, failed, connection);
-  Upgraded upgraded;
+  UpgradedStream upgraded;
   upgraded.reply = reply_of(parser.get());
   // 101, or 200 from engines that do not know the upgrade: what follows is the stream either way.
   if (upgraded.reply.status == 101 || is_success(upgraded.reply.status)) {

@@ -36,12 +36,12 @@ struct Reply {
 Result<Reply> fetch(const Address& address, const Request& request);
 
 // A request that turns its connection into a stream both ways ("Upgrade: tcp"). With a status that is no success `stream` is unset.
-struct Upgraded {
+struct UpgradedStream {
   Reply reply;
   std::optional<Connection> stream;
   std::string early;  // of the stream, that came with the answer's header
 };
-Result<Upgraded> upgrade(const Address& address, const Request& request);
+Result<UpgradedStream> upgrade(const Address& address, const Request& request);
 
 // `text` as part of a query.
 

@@ -88,7 +88,7 @@ std::string_view inside_program() noexcept {
   return {belljar_inside_begin, static_cast<std::size_t>(belljar_inside_end - belljar_inside_begin)};
 }
 
-Result<Installed> install_inside(const std::string& directory) {
+Result<InstalledFiles> install_inside(const std::string& directory) {
   if (directory.empty())
     return Error(Code::kFailedPrecondition, "there is no place for what containers need")
         .reason("neither XDG_STATE_HOME nor a home is known")
@@ -99,7 +99,7 @@ Result<Installed> install_inside(const std::string& directory) {
   // Without links: what is mounted is compared with these paths.
   const std::string real = std::filesystem::canonical(directory, failed).native();
   if (failed) return unwritable(directory, failed.value(), "realpath");
-  Installed installed{real + "/inside", real + "/closed", real + "/closed.d", real + "/resolv.conf", real};
+  InstalledFiles installed{real + "/inside", real + "/closed", real + "/closed.d", real + "/resolv.conf", real};
   BELLJAR_CHECK(write_file(installed.program, inside_program(), 0555));
   BELLJAR_CHECK(write_file(installed.closed_file, "", 0));
   BELLJAR_CHECK(write_file(installed.resolv_conf, "nameserver 127.0.0.53\n", 0444));

@@ -1,3 +1,16 @@
+// Did the engine mount what it was asked to?
+//
+// The engine is given paths, and resolves them as root when it mounts. Whoever writes to a shared directory
+// in between may put a link there. Descriptors cannot be given to an engine, so it is checked afterwards,
+// from pid 1, before any command runs.
+//
+// Two mount tables of one kernel are compared: a bind shows the right thing if, inside, the mount at the
+// target has the device and the path in its file system (`root` of mountinfo) that the source has here.
+// Targets are followed first, since a link of the image (/var/run) may lead a bind elsewhere
+// (MountedTargets).
+//
+// The rest answers what nobody asked for: mounts of the engine's own, tmpfs that are larger than the policy
+// says, and other names of the engine's socket (bind mounts, hard links).
 #include "backend/container/mounted.h"
 
 #include <algorithm>
@@ -107,7 +120,7 @@ bool shows(const Mount& mount, const Mount& source, const Bind& bind) {
 }
 
 // Where targets really are: a link of the image may lead elsewhere (/var/run), and what is mounted below comes along.
-class Places {
+class MountedTargets {
  public:
   // As far as an earlier bind says; empty: nothing is known of it.
   std::string of(const std::string& target) const {
@@ -180,7 +193,7 @@ bool has_own_terminals(const std::vector<Mount>& here, const std::vector<Mount>&
 
 Result<std::vector<std::string>> check_mounted(const std::vector<Bind>& binds, const std::vector<Mount>& here,
                                                const std::vector<Mount>& inside) {
-  Places places;
+  MountedTargets places;
   for (const Bind& bind : binds) {
     std::vector<const Mount*> sources = walk(here, bind.source);
     if (sources.empty()) return other(bind, "no mount of this process holds it");
@@ -245,9 +258,9 @@ std::vector<std::string> names_of(const std::string& path, const std::vector<Mou
   return names;
 }
 
-Result<void> check_single_link(const std::string& door, std::uint64_t links, const std::vector<Bind>& binds,
+Result<void> check_single_link(const std::string& path, std::uint64_t links, const std::vector<Bind>& binds,
                                const std::vector<Mount>& here) {
-  const Mount* const holder = mount_at(here, door);
+  const Mount* const holder = mount_at(here, path);
   if (links < 2 || holder == nullptr) return {};
   for (const Bind& bind : binds) {
     const std::vector<const Mount*> sources = walk(here, bind.source);
@@ -258,8 +271,8 @@ Result<void> check_single_link(const std::string& door, std::uint64_t links, con
     if (std::ranges::none_of(here, shares)) continue;
     return Error(Code::kFailedPrecondition, format("cannot show {} in a container", belljar::quoted(bind.source)))
         .reason(format("{} has {} hard links, one of which may be there, and whoever opens it commands the container engine",
-                       belljar::quoted(door), links))
-        .next(format("remove the other names: find them with `find DIR -samefile {}`", belljar::quoted(door)));
+                       belljar::quoted(path), links))
+        .next(format("remove the other names: find them with `find DIR -samefile {}`", belljar::quoted(path)));
   }
   return {};
 }

@@ -52,9 +52,9 @@ std::vector<std::string> find_larger(const Spec& spec, const std::vector<Mount>&
 // `path`, which has no links, and every other name of it here: another mount of its file system (mount --bind) shows the same file.
 std::vector<std::string> names_of(const std::string& path, const std::vector<Mount>& here);
 
-// No file system that a bind shows holds `door`, which has `links` hard links: which names the others are, nobody can tell. Errors:
+// No file system that a bind shows holds `path`, which has `links` hard links: which names the others are, nobody can tell. Errors:
 // kFailedPrecondition.
-Result<void> check_single_link(const std::string& door, std::uint64_t links, const std::vector<Bind>& binds,
+Result<void> check_single_link(const std::string& path, std::uint64_t links, const std::vector<Bind>& binds,
                                const std::vector<Mount>& here);
 
 }  // namespace belljar::backend::container

@@ -72,10 +72,10 @@ std::string make_request(const std::string& cwd, const std::vector<std::string>&
   return request;
 }
 
-Result<Ended> parse_ended(std::string_view payload) {
+Result<ExitRecord> parse_exit_record(std::string_view payload) {
   if (payload.size() < kEndedSize)
     return Error(Code::kDataLoss, "cannot read how the command ended").reason("the record is too short");
-  Ended ended;
+  ExitRecord ended;
   ended.status = static_cast<int>(number_in(payload));
   ended.user_us = number64(payload, 4);
   ended.system_us = number64(payload, 12);

@@ -32,13 +32,13 @@ std::string make_hello(std::uint32_t version, std::uint32_t pid);
 std::string make_request(const std::string& cwd, const std::vector<std::string>& argv,
                          const std::map<std::string, std::string>& variables);
 
-struct Ended {
+struct ExitRecord {
   int status = 0;  // of wait(2)
   std::uint64_t user_us = 0, system_us = 0, peak_bytes = 0, wall_us = 0;
   bool out_of_memory = false, out_of_pids = false;
 };
 // Errors: kDataLoss, too short.
-Result<Ended> parse_ended(std::string_view payload);
+Result<ExitRecord> parse_exit_record(std::string_view payload);
 std::uint32_t number_in(std::string_view payload, std::size_t at = 0) noexcept;  // 0 when it is too short
 
 class RecordParser {

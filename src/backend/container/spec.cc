@@ -205,7 +205,7 @@ std::vector<InnerSocket> sockets_of(const Network& network) {
 }
 
 std::vector<Bind> binds_of(const PathPlan& paths, const Policy& policy, const Workplace& place, const ContainerOptions& options,
-                           const Installed& installed) {
+                           const InstalledFiles& installed) {
   Binder binder(place, options);
   for (const backend::Bind& bind : paths.view.binds)
     binder.add(bind.source, bind.source == bind.target ? binder.inside(bind.target) : bind.target, bind.readonly);
@@ -337,16 +337,17 @@ Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_mach
                   "use `none` or `host`, or an engine and a runtime of this machine's kernel");
 }
 
-Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors) {
-  for (const std::string& named : doors) {
-    const auto door = host.canonical(named);
+Result<void> check_privileged_paths_hidden(const Host& host, const std::vector<Bind>& binds,
+                                           const std::vector<std::string>& privileged_paths) {
+  for (const std::string& named : privileged_paths) {
+    const auto path = host.canonical(named);
     for (const Bind& bind : binds) {
-      if (!door || !is_under(*door, bind.source)) continue;
-      const std::string target = bind.target + door->substr(bind.source == "/" ? 0 : bind.source.size());
+      if (!path || !is_under(*path, bind.source)) continue;
+      const std::string target = bind.target + path->substr(bind.source == "/" ? 0 : bind.source.size());
       const Bind* const shown = deepest_at(binds, target);
-      if (shown == nullptr || shown->source + target.substr(shown->target.size()) != *door) continue;
+      if (shown == nullptr || shown->source + target.substr(shown->target.size()) != *path) continue;
       return Error(Code::kPermissionDenied, format("cannot show {} in a container", belljar::quoted(bind.source)))
-          .reason(format("{} is there, and whoever opens it commands the container engine", belljar::quoted(*door)))
+          .reason(format("{} is there, and whoever opens it commands the container engine", belljar::quoted(*path)))
           .next("share other directories, or hide it: blocked_paths, --hide");
     }
   }
@@ -379,8 +380,8 @@ std::vector<std::string> container_environment(const Environment& environment, c
   return variables;
 }
 
-Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
-                               const Installed& installed, bool rootless) {
+Result<ContainerPlan> plan_container(const Host& host, const Policy& policy, const Workplace& place,
+                                     const ContainerOptions& options, const InstalledFiles& installed, bool rootless) {
   BELLJAR_CHECK(check_served(policy, options));
   BELLJAR_CHECK(check_places(host, policy, options, place.workspace));
   const User user = BELLJAR_TRY(choose_user(host, policy, options, place.workspace, rootless));
@@ -401,7 +402,7 @@ Result<Planned> plan_container(const Host& host, const Policy& policy, const Wor
   }
   tell_links(host, paths.gaps);
   BELLJAR_CHECK(check_shown(paths.view.binds));
-  Planned planned;
+  ContainerPlan planned;
   planned.uid = user.uid;
   planned.gid = user.gid;
   Spec& spec = planned.spec;

@@ -51,20 +51,20 @@ struct Spec {
   std::optional<double> cpus;
   std::vector<sock_filter> filter;           // of every command, set by its pid 1; empty: none
   bool filter_may_be_missing = false;        // where pid 1 cannot, the engine's profile alone is accepted
-  std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (door.h)
-  std::string state;                         // as of Installed
+  std::vector<launch::InnerSocket> sockets;  // made by its pid 1, served by us (socket_handover.h)
+  std::string state;                         // as of InstalledFiles
   std::vector<std::string> own_volumes;      // of the image, which the engine makes anew: nothing of this machine is there
 };
 
 // Files of the host that every container needs: made by install_inside().
-struct Installed {
+struct InstalledFiles {
   std::string program;                  // belljar-inside
   std::string closed_file, closed_dir;  // of mode 000, bound over what is hidden
   std::string resolv_conf;              // that names our resolver inside
   std::string state;                    // the directory that they are in, for what is made for single containers
 };
 
-struct Planned {
+struct ContainerPlan {
   Spec spec;
   EnforcementReport report;
   uid_t uid = 0;
@@ -85,8 +85,8 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
 
 // `place.env`: the command's variables. Errors: kInvalidArgument and kUnimplemented, a part of the policy that cannot be served, by
 // name; kFailedPrecondition, as choose_user.
-Result<Planned> plan_container(const Host& host, const Policy& policy, const Workplace& place, const ContainerOptions& options,
-                               const Installed& installed, bool rootless);
+Result<ContainerPlan> plan_container(const Host& host, const Policy& policy, const Workplace& place,
+                                     const ContainerOptions& options, const InstalledFiles& installed, bool rootless);
 
 // What the engine says it cannot or will not do, against what it is asked for: more processors than it has are all of them.
 void fit_engine(Spec& spec, double processors, bool maps_ids);
@@ -100,9 +100,10 @@ Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_mach
 // The mount options of a private directory of that size.
 std::string private_tmpfs(Bytes size);
 
-// Whoever opens one of `doors` (an engine's socket, the key of one that is far) is as good as root here: no bind shows it. Errors:
-// kPermissionDenied, one does. `doors`: with every name that other mounts give them (names_of).
-Result<void> check_doors_closed(const Host& host, const std::vector<Bind>& binds, const std::vector<std::string>& doors);
+// Whoever opens one of `privileged_paths` (an engine's socket, the key of one that is far) is as good as root here: no bind shows
+// it. Errors: kPermissionDenied, one does. `privileged_paths`: with every name that other mounts give them (names_of).
+Result<void> check_privileged_paths_hidden(const Host& host, const std::vector<Bind>& binds,
+                                           const std::vector<std::string>& privileged_paths);
 
 // Files that the container shows at these paths, read-only, whatever its image has there; kept in `dir`.
 Result<void> show_files(const std::vector<ShownFile>& files, const ShownDir& dir, Spec& spec);

@@ -1,3 +1,7 @@
+// Landlock rules only add up: nothing below an allowed directory can be taken away again. So "all but these"
+// is written as the largest paths that contain none of them: a directory that holds a hidden path is replaced
+// by its entries, recursively. What is made later in a directory that was split is not allowed; what cannot
+// be listed is left out as a whole. `most` bounds the number of rules.
 #include "backend/landlock/carve.h"
 
 #include <algorithm>

@@ -116,8 +116,8 @@ class Preparation {
     return {};
   }
 
-  broker::HeldPaths held_paths() const {
-    broker::HeldPaths held;
+  broker::EnforcedPaths held_paths() const {
+    broker::EnforcedPaths held;
     held.writable = paths_.writable;
     held.writable.push_back(tmp_);
     held.readonly = paths_.readonly;

@@ -1,3 +1,18 @@
+// From a policy to a plan for namespaces, and root's lent identity.
+//
+// The order of prepare_at() is by what takes longest. For root a thread makes the namespaces first
+// (early_setup.h); the hidden names, which take longest on the stage, are handed to it as soon as the paths
+// are planned, and the rest of the stage when the tree is known. The report comes last, since it is written
+// from the plan.
+//
+// Root's command runs as an id that no account has, one for each front process, so that neither signals nor
+// per-user limits of two sandboxes meet. The workspace is lent to that id by an idmapped mount: its owner on
+// disk appears as the command's own id, and no file changes hands. Where a file system cannot be idmapped,
+// everything is tried once more with the owner of the workspace as the command's id (paths/owner.h).
+//
+// Lending must not show more than was asked. A folder on the way to something lent that the id may not enter
+// is replaced by an empty directory of ours that holds only the way (open_way): lending the folder itself
+// would show all of it, somebody's ~/.ssh included.
 #include "backend/native/native.h"
 
 #include <sched.h>
@@ -18,7 +33,7 @@
 
 #include "backend/backend.h"
 #include "backend/native/confine.h"
-#include "backend/native/kept.h"
+#include "backend/native/kept_caches.h"
 #include "backend/native/network.h"
 #include "backend/native/report.h"
 #include "backend/native/sockets.h"
@@ -33,7 +48,7 @@
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "launch/early.h"
+#include "launch/early_setup.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
 #include "policy/backends.h"
@@ -379,11 +394,11 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
   if (plan.identity == launch::Identity::kRootMapped) {
-    plan.early = launch::Early::begin({.network = plan.loopback_up,
-                                       .inside_uid = plan.inside_uid,
-                                       .outside_uid = plan.outside_uid,
-                                       .inside_gid = plan.inside_gid,
-                                       .outside_gid = plan.outside_gid});
+    plan.early = launch::EarlySetup::begin({.network = plan.loopback_up,
+                                            .inside_uid = plan.inside_uid,
+                                            .outside_uid = plan.outside_uid,
+                                            .inside_gid = plan.inside_gid,
+                                            .outside_gid = plan.outside_gid});
   }
 
   BELLJAR_CHECK(make_volume_targets(policy, place, place.workspace));

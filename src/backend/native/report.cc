@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/native/clauses.h"
 #include "backend/native/local_ports.h"
+#include "backend/native/report_builder.h"
 #include "backend/native/siblings.h"
 #include "backend/native/tree_draft.h"
 #include "backend/paths/host.h"
@@ -51,17 +51,17 @@ bool has_op(const launch::Plan& plan, launch::MountOpKind kind) {
   return std::ranges::find(plan.mounts, kind, &launch::MountOp::kind) != plan.mounts.end();
 }
 
-Part mount_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWNS), "a mount namespace"}; }
-Part pid_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWPID), "a pid namespace"}; }
-Part own_proc(const launch::Plan& plan) { return {has_op(plan, launch::MountOpKind::kProc), "a /proc of its own"}; }
-Part broker(const Prepared& prepared) {
+Requirement mount_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWNS), "a mount namespace"}; }
+Requirement pid_namespace(const launch::Plan& plan) { return {has_flags(plan, CLONE_NEWPID), "a pid namespace"}; }
+Requirement own_proc(const launch::Plan& plan) { return {has_op(plan, launch::MountOpKind::kProc), "a /proc of its own"}; }
+Requirement broker(const Prepared& prepared) {
   return {prepared.file_rules != nullptr && prepared.plan.seccomp_listener &&
               prepared.plan.seccomp_spec.file_calls != kernel::FileCalls::kDirect,
           "file calls that the broker judges"};
 }
 
 // The host's tree is frozen, or left behind.
-Part closed_tree(const launch::Plan& plan, const View& view) {
+Requirement closed_tree(const launch::Plan& plan, const View& view) {
   const auto closes = [&](const launch::MountOp& op) {
     if (!view.whole_root) return op.kind == launch::MountOpKind::kPivot;
     return op.kind == launch::MountOpKind::kSetAttr && op.target == "/" && (op.flags & launch::kRecursive) != 0 &&
@@ -79,18 +79,18 @@ bool attaches(const launch::Plan& plan, const View& view, const std::string& pat
 }
 
 template <typename Range, typename PathOf>
-Part attached(const launch::Plan& plan, const View& view, const Range& range, PathOf path_of, std::string_view name) {
+Requirement attached(const launch::Plan& plan, const View& view, const Range& range, PathOf path_of, std::string_view name) {
   const auto there = [&](const auto& one) { return attaches(plan, view, path_of(one)) || is_hidden(view, path_of(one)); };
   return {std::ranges::all_of(range, there), name};
 }
 
 // What is read-only inside writable directories.
-Part mounted(const launch::Plan& plan, const PathPlan& paths) {
+Requirement mounted(const launch::Plan& plan, const PathPlan& paths) {
   const auto itself = [](const std::string& path) { return path; };
   return attached(plan, paths.view, paths.readonly, itself, "a mount over each of them");
 }
 
-Part covers(const launch::Plan& plan, const PathPlan& paths) {
+Requirement covers(const launch::Plan& plan, const PathPlan& paths) {
   const View& view = paths.view;
   const auto covered = [&](const std::string& path) { return attaches(plan, view, path); };
   const auto gone = [&](const std::string& path) { return covered(path) || is_hidden(view, path); };
@@ -101,24 +101,24 @@ Part covers(const launch::Plan& plan, const PathPlan& paths) {
           "a mount over each hidden name"};
 }
 
-void report_caches(const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
-  const std::vector<Part> parts = {mount_namespace(plan), {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"}};
+void report_caches(const PathPlan& paths, const launch::Plan& plan, ReportBuilder& report) {
+  const std::vector<Requirement> parts = {mount_namespace(plan), {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"}};
   const View& view = paths.view;
   std::vector<std::string> names;
   for (const Cache& cache : view.caches) {
     if (!cache.scratch) names.push_back(cache.path);
   }
   const std::string kept = format("writes below {} kept for the workspace's next command", names.empty() ? "caches" : list(names));
-  if (view.kept_pool) report.held(parts, "filesystem.caches", kept, "an overlay each, its layer below the state directory");
+  if (view.kept_pool) report.require(parts, "filesystem.caches", kept, "an overlay each, its layer below the state directory");
   else if (!view.not_kept.empty() && names.empty()) report.later("filesystem.caches", kept, view.not_kept);
   else if (!view.not_kept.empty())
     report.partial("filesystem.caches", kept, "overlay on the private tmpfs", format("discarded this time: {}", view.not_kept));
   else if (!names.empty())
-    report.held(parts, "filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
+    report.require(parts, "filesystem.caches", format("writes below {} discarded", list(names)), "overlay on the private tmpfs");
 }
 
 // What persists of a directory that is scratch is what an entry makes writable below it.
-void report_scratch(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
+void report_scratch(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, ReportBuilder& report) {
   if (policy.filesystem.scratch.empty()) return;
   const auto is_layer_of = [](const std::string& path) {
     return [&path](const Cache& cache) { return cache.scratch && policy::is_within(path, cache.path); };
@@ -139,25 +139,25 @@ void report_scratch(const Policy& policy, const PathPlan& paths, const launch::P
   const auto itself = [](const Cache& cache) { return cache.path; };
   std::vector<Cache> required;
   std::ranges::copy_if(paths.view.caches, std::back_inserter(required), &Cache::required);
-  const std::vector<Part> parts = {mount_namespace(plan),
-                                   {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"},
-                                   attached(plan, paths.view, required, itself, "a layer over each of them")};
-  if (!layers.empty() && (readonly.empty() || !std::ranges::all_of(parts, &Part::there)))
-    return report.held(parts, "filesystem.scratch", asked, "overlay on the private tmpfs");
+  const std::vector<Requirement> parts = {mount_namespace(plan),
+                                          {has_op(plan, launch::MountOpKind::kOverlay), "an overlay"},
+                                          attached(plan, paths.view, required, itself, "a layer over each of them")};
+  if (!layers.empty() && (readonly.empty() || !std::ranges::all_of(parts, &Requirement::there)))
+    return report.require(parts, "filesystem.scratch", asked, "overlay on the private tmpfs");
   report.partial("filesystem.scratch", asked, layers.empty() ? "read-only" : "overlay on the private tmpfs",
                  format("{} has no layer here, and is not written to at all", list(readonly)));
 }
 
-void report_files(const Policy& policy, const PathPlan& paths, const Prepared& prepared, bool brokered, Clauses& report) {
+void report_files(const Policy& policy, const PathPlan& paths, const Prepared& prepared, bool brokered, ReportBuilder& report) {
   const bool landlock = prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0;
   // What the broker performs is outside of the command's Landlock domain: one lock.
   const std::string second = landlock && !brokered ? " and Landlock" : "";
   const launch::Plan& plan = prepared.plan;
   const View& view = paths.view;
-  const std::vector<Part> tree = {mount_namespace(plan), closed_tree(plan, view)};
-  report.held(tree, "filesystem.root",
-              view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
-              view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
+  const std::vector<Requirement> tree = {mount_namespace(plan), closed_tree(plan, view)};
+  report.require(tree, "filesystem.root",
+                 view.whole_root ? "the host's tree read-only" : format("only {} readable", list(paths.readable)),
+                 view.whole_root ? "read-only mounts" + second : "a tree of its own" + second);
   std::vector<std::string> left_out;
   for (const Gap& gap : paths.gaps) {
     if (gap.clause == "filesystem.absent_writable") left_out.push_back(gap.what);
@@ -165,16 +165,16 @@ void report_files(const Policy& policy, const PathPlan& paths, const Prepared& p
   if (!paths.writable.empty() || !left_out.empty()) {
     std::string asked = paths.writable.empty() ? "no writing" : format("write below {} only", list(paths.writable));
     if (!left_out.empty()) asked += format("; of the profile's directories {} do not exist and are left out", list(left_out));
-    report.held(tree, "filesystem.write", std::move(asked), "mounts" + second);
+    report.require(tree, "filesystem.write", std::move(asked), "mounts" + second);
   }
   if (!paths.readonly.empty()) {
     const std::string asked = format("{} read-only inside writable directories", list(paths.readonly));
-    const std::vector<Part> parts = {mount_namespace(plan), mounted(plan, paths)};
+    const std::vector<Requirement> parts = {mount_namespace(plan), mounted(plan, paths)};
     const auto again = std::ranges::find(paths.gaps, "filesystem.readonly_again", &Gap::clause);
-    if (brokered || again == paths.gaps.end() || !std::ranges::all_of(parts, &Part::there))
-      report.held(parts, "filesystem.readonly", asked,
-                  brokered ? "read-only mounts, and live rules for what is put in place anew"
-                           : "read-only mounts (Landlock cannot carve holes: one lock)");
+    if (brokered || again == paths.gaps.end() || !std::ranges::all_of(parts, &Requirement::there))
+      report.require(parts, "filesystem.readonly", asked,
+                     brokered ? "read-only mounts, and live rules for what is put in place anew"
+                              : "read-only mounts (Landlock cannot carve holes: one lock)");
     else
       report.partial("filesystem.readonly", asked, "read-only mounts (one lock)",
                      format("{}: held only while the host puts nothing else in its place", escaped(again->what)));
@@ -190,8 +190,8 @@ void report_files(const Policy& policy, const PathPlan& paths, const Prepared& p
     const auto again = std::ranges::find(paths.gaps, "filesystem.hidden_again", &Gap::clause);
     const std::string asked = format("{} names hidden", paths.hidden);
     const std::string lock = brokered ? "(one lock)" : "(one lock; changes fail with what mounts say: EROFS, EBUSY, EISDIR, EXDEV)";
-    const std::vector<Part> parts = {mount_namespace(plan), covers(plan, paths)};
-    if (!std::ranges::all_of(parts, &Part::there)) report.held(parts, "filesystem.secrets", asked, "");
+    const std::vector<Requirement> parts = {mount_namespace(plan), covers(plan, paths)};
+    if (!std::ranges::all_of(parts, &Requirement::there)) report.require(parts, "filesystem.secrets", asked, "");
     else if (missing == paths.gaps.end() && by_rules)
       report.partial("filesystem.secrets", asked, "masks of mode 000, and live rules for names that may be made",
                      "what live rules hold can be seen and started by name: filesystem.hidden_absent");
@@ -220,24 +220,24 @@ void report_files(const Policy& policy, const PathPlan& paths, const Prepared& p
       if (std::ranges::none_of(paths.ways, is_it) && std::ranges::none_of(paths.emptied, is_it)) names.push_back(dir.target);
     }
     const auto target = [](const PrivateDir& dir) { return dir.target; };
-    report.held({mount_namespace(plan),
-                 {has_op(plan, launch::MountOpKind::kStage), "a tmpfs"},
-                 attached(plan, view, view.private_dirs, target, "a mount over each of them")},
-                "filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
-                "one tmpfs of that size");
+    report.require({mount_namespace(plan),
+                    {has_op(plan, launch::MountOpKind::kStage), "a tmpfs"},
+                    attached(plan, view, view.private_dirs, target, "a mount over each of them")},
+                   "filesystem.tmp", format("private {}, {} together", list(names), to_string(policy.filesystem.tmp_size)),
+                   "one tmpfs of that size");
   }
   report_caches(paths, plan, report);
   report_scratch(policy, paths, plan, report);
 }
 
-void report_protect_by_mounts(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, Clauses& report) {
+void report_protect_by_mounts(const Policy& policy, const PathPlan& paths, const launch::Plan& plan, ReportBuilder& report) {
   if (paths.protected_dirs > 0) {
     const auto weak = std::find_if(paths.gaps.begin(), paths.gaps.end(),
                                    [](const Gap& gap) { return gap.clause == "protect.files" || gap.clause == "protect.links"; });
     const std::string asked = format("{} control names read-only", paths.protected_dirs);
     if (weak == paths.gaps.end())
-      report.held({mount_namespace(plan), mounted(plan, paths)}, "protect.existing", asked,
-                  "read-only mounts over whole directories, ancestors pinned");
+      report.require({mount_namespace(plan), mounted(plan, paths)}, "protect.existing", asked,
+                     "read-only mounts over whole directories, ancestors pinned");
     else
       report.partial("protect.existing", asked, "read-only mounts, ancestors pinned",
                      format("{} is a file or a link: a rename over it on the host takes the mount off", escaped(weak->what)));
@@ -247,7 +247,7 @@ void report_protect_by_mounts(const Policy& policy, const PathPlan& paths, const
   if (keeps_git(policy, paths)) report.later("protect.removal", std::string(kGitStays), std::string(kNoListener));
 }
 
-void report_protect(const Policy& policy, const PathPlan& paths, const Prepared& prepared, Clauses& report) {
+void report_protect(const Policy& policy, const PathPlan& paths, const Prepared& prepared, ReportBuilder& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
   if (!broker(prepared).there) return report_protect_by_mounts(policy, paths, prepared.plan, report);
   const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
@@ -258,39 +258,41 @@ void report_protect(const Policy& policy, const PathPlan& paths, const Prepared&
   if (keeps_git(policy, paths)) report.partial("protect.removal", std::string(kGitStays), kBroker, std::string(kAgainstSlips));
 }
 
-void report_identity(const Workplace& place, const launch::Plan& plan, Clauses& report) {
+void report_identity(const Workplace& place, const launch::Plan& plan, ReportBuilder& report) {
   const bool mapped = plan.identity == launch::Identity::kRootMapped;
-  const Part users{mapped || has_flags(plan, CLONE_NEWUSER), "a user namespace"};
+  const Requirement users{mapped || has_flags(plan, CLONE_NEWUSER), "a user namespace"};
   if (plan.outside_uid == 0)
     return report.partial("identity", "host root is never held", "user namespace without capabilities",
                           "allow_root_uid: the command keeps host uid 0 for file access");
   if (place.owner)
-    report.held({users}, "identity",
-                format("host root is never held: the command is host id {}, who owns the workspace", plan.outside_uid),
-                "user namespace; this file system has no idmapped mounts");
+    report.require({users}, "identity",
+                   format("host root is never held: the command is host id {}, who owns the workspace", plan.outside_uid),
+                   "user namespace; this file system has no idmapped mounts");
   else if (mapped)
-    report.held({users}, "identity", format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
-                "idmapped mounts, user namespace");
-  else report.held({users}, "identity", format("host id {}, no other", plan.outside_uid), "user namespace");
+    report.require({users}, "identity",
+                   format("host root is never held: inside {} is host id {}", plan.inside_uid, plan.outside_uid),
+                   "idmapped mounts, user namespace");
+  else report.require({users}, "identity", format("host id {}, no other", plan.outside_uid), "user namespace");
 }
 
 // /proc and the keyring may still be lowered by what the start says of them: runtime/enforcement.
-void report_processes(const Policy& policy, const launch::Plan& plan, Clauses& report) {
-  report.held({pid_namespace(plan), own_proc(plan), mount_namespace(plan)}, "processes", "other processes invisible, out of reach",
-              (plan.landlock.scoped & kernel::landlock::kScopeSignal) != 0 ? "pid namespace, fresh /proc, Landlock scope"
-                                                                           : "pid namespace, fresh /proc");
-  report.held({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
-  report.held({dropped(plan)}, "privileges", "no capability, no set-id gain",
-              "empty capability sets, locked securebits, no_new_privs, nosuid");
+void report_processes(const Policy& policy, const launch::Plan& plan, ReportBuilder& report) {
+  report.require({pid_namespace(plan), own_proc(plan), mount_namespace(plan)}, "processes",
+                 "other processes invisible, out of reach",
+                 (plan.landlock.scoped & kernel::landlock::kScopeSignal) != 0 ? "pid namespace, fresh /proc, Landlock scope"
+                                                                              : "pid namespace, fresh /proc");
+  report.require({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
+  report.require({dropped(plan)}, "privileges", "no capability, no set-id gain",
+                 "empty capability sets, locked securebits, no_new_privs, nosuid");
   constexpr char kSurface[] = "kernel surface reduced, set-id bits refused";
   const std::string program = format("filter of {} instructions", plan.seccomp.size());
   if (!plan.seccomp.empty() && policy.allow_nested_userns)
     report.partial("seccomp", kSurface, program, "allow_nested_userns: the calls that make namespaces and mounts pass");
-  else report.held({filter(plan)}, "seccomp", kSurface, program);
-  report.held({filter(plan), {has_op(plan, launch::MountOpKind::kDevpts), "a devpts of its own"}}, "terminal", "no terminal shared",
-              "own session, own devpts, TIOCSTI and TIOCLINUX refused");
-  report.held({dropped(plan), filter(plan)}, std::string(launch::kKeyringClause), "no keyring shared",
-              "empty session keyring, key calls refused");
+  else report.require({filter(plan)}, "seccomp", kSurface, program);
+  report.require({filter(plan), {has_op(plan, launch::MountOpKind::kDevpts), "a devpts of its own"}}, "terminal",
+                 "no terminal shared", "own session, own devpts, TIOCSTI and TIOCLINUX refused");
+  report.require({dropped(plan), filter(plan)}, std::string(launch::kKeyringClause), "no keyring shared",
+                 "empty session keyring, key calls refused");
 }
 
 // Of sockets of the host that are shown through an overlay, where the kernel finds nobody.
@@ -300,7 +302,7 @@ std::string shown_through_overlays(const View& view) {
   return folders.empty() ? std::string() : "sockets below " + list(folders) + ", shown through an overlay, ";
 }
 
-void report_sockets(const Policy& policy, const PathPlan& paths, const Prepared& prepared, Clauses& report) {
+void report_sockets(const Policy& policy, const PathPlan& paths, const Prepared& prepared, ReportBuilder& report) {
   const std::vector<std::string>& listed = policy.network.allow_unix_sockets;
   constexpr char kAllShown[] = "all allowed but hidden ones";
   const std::string through = shown_through_overlays(paths.view);
@@ -314,8 +316,8 @@ void report_sockets(const Policy& policy, const PathPlan& paths, const Prepared&
                             through + "cannot be connected to without the broker");
     case kernel::UnixSockets::kAnyJudged:
       if (through.empty() || !prepared.plan.seccomp_listener)
-        return report.held({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}},
-                           "network.unix_sockets", kAllShown, "hidden ones by the mounts over them");
+        return report.require({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}},
+                              "network.unix_sockets", kAllShown, "hidden ones by the mounts over them");
       return report.partial("network.unix_sockets", kAllShown, "hidden ones by the mounts over them, connect by the broker",
                             through + (prepared.plan.identity == launch::Identity::kRootMapped
                                            ? "get no datagrams, and as root no connection that is closed to others"
@@ -327,26 +329,27 @@ void report_sockets(const Policy& policy, const PathPlan& paths, const Prepared&
         report.none("network.allow_unix_sockets", format("{} can be connected to", list(listed)), std::string(kNoListener));
       return;
     case kernel::UnixSockets::kBrokered:
-      report.held({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}}, "network.unix_sockets",
-                  listed.empty() ? "own sockets only" : format("own sockets, and {}", list(listed)),
-                  "connect judged by the broker on its own copy of the address; datagram sockets refused");
+      report.require({filter(prepared.plan), {prepared.plan.seccomp_listener, "a listener for the filter"}}, "network.unix_sockets",
+                     listed.empty() ? "own sockets only" : format("own sockets, and {}", list(listed)),
+                     "connect judged by the broker on its own copy of the address; datagram sockets refused");
   }
 }
 
-void report_network(const Policy& policy, const PathPlan& paths, const Prepared& prepared, int abi, Clauses& report) {
+void report_network(const Policy& policy, const PathPlan& paths, const Prepared& prepared, int abi, ReportBuilder& report) {
   const launch::Plan& plan = prepared.plan;
-  const Part apart{has_flags(plan, CLONE_NEWNET), "a network namespace"};
+  const Requirement apart{has_flags(plan, CLONE_NEWNET), "a network namespace"};
   if (policy.network.mode == NetMode::kProxy)
-    report.held({apart, {!plan.sockets.empty(), "the proxy's socket"}}, "network", "no route out but the proxy",
-                "network namespace with loopback only; one listening socket, passed out");
-  else if (policy.network.mode == NetMode::kNone) report.held({apart}, "network", "none", "network namespace with loopback only");
-  else report.held({{!apart.there, "the host's network"}}, "network", "the host's", "no restriction asked for");
+    report.require({apart, {!plan.sockets.empty(), "the proxy's socket"}}, "network", "no route out but the proxy",
+                   "network namespace with loopback only; one listening socket, passed out");
+  else if (policy.network.mode == NetMode::kNone)
+    report.require({apart}, "network", "none", "network namespace with loopback only");
+  else report.require({{!apart.there, "the host's network"}}, "network", "the host's", "no restriction asked for");
   report_sockets(policy, paths, prepared, report);
   if (!policy.network.allow_local_binding.value_or(prepared.own_network))
     report.add(local_binding_clause(plan.seccomp_spec.local_ports, abi));
 }
 
-void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Clauses& report) {
+void report_landlock(const Policy& policy, const Prepared& prepared, int abi, ReportBuilder& report) {
   const std::string by = format("Landlock, ABI {}", abi);
   constexpr char kAsked[] = "second lock on paths";
   if (abi == 0) report.partial("landlock", kAsked, "mounts only", "this kernel has no Landlock");
@@ -355,8 +358,8 @@ void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Cl
   else if (broker(prepared).there)
     report.partial("landlock", kAsked, by, "calls that the broker performs are held by mounts and rules alone");
   else
-    report.held({{prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0, "Landlock rules"}}, "landlock", kAsked,
-                by);
+    report.require({{prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0, "Landlock rules"}}, "landlock",
+                   kAsked, by);
 }
 
 }  // namespace
@@ -364,9 +367,9 @@ void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Cl
 EnforcementReport report_native(const Host& host, const Policy& policy, const Workplace& place, const PathPlan& paths,
                                 const Prepared& prepared) {
   const launch::Plan& plan = prepared.plan;
-  Clauses report;
-  report.held({mount_namespace(plan), pid_namespace(plan), dropped(plan), filter(plan)}, "mode",
-              std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
+  ReportBuilder report;
+  report.require({mount_namespace(plan), pid_namespace(plan), dropped(plan), filter(plan)}, "mode",
+                 std::string(to_string(policy.mode)), "namespaces, mounts, Landlock, seccomp");
   const bool brokered = broker(prepared).there;
   report_files(policy, paths, prepared, brokered, report);
   const bool covered = mount_namespace(plan).there && covers(plan, paths).there;
@@ -386,9 +389,9 @@ EnforcementReport report_native(const Host& host, const Policy& policy, const Wo
 }
 
 EnforcementReport report_full_access(const launch::Plan& plan) {
-  Clauses report;
-  report.held({pid_namespace(plan), own_proc(plan)}, "mode", "danger-full-access", "no file and no network rule asked for");
-  report.held({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
+  ReportBuilder report;
+  report.require({pid_namespace(plan), own_proc(plan)}, "mode", "danger-full-access", "no file and no network rule asked for");
+  report.require({pid_namespace(plan)}, "kill", "nothing outlives the command or its front", "pid namespace, PDEATHSIG");
   if (has_flags(plan, CLONE_NEWUSER))
     report.partial("privileges", "the caller's own", "user namespace for the kill guarantee",
                    "set-id programs such as sudo do not gain privileges inside");
@@ -396,7 +399,7 @@ EnforcementReport report_full_access(const launch::Plan& plan) {
 }
 
 EnforcementReport report_external(const launch::Plan& plan) {
-  Clauses report;
+  ReportBuilder report;
   report.later("mode", "external-sandbox",
                "nothing is enforced but timeouts and output caps: the caller says another sandbox does");
   if (plan.subreaper)

@@ -43,7 +43,7 @@ void add(std::string& text, const std::string& more) { text += (text.empty() ? "
 std::optional<EnforcementClause> siblings_clause(const Workplace& place, const PathPlan& paths, bool held, std::string mechanism,
                                                  std::string detail) {
   if (!place.siblings) return std::nullopt;
-  const SiblingPlaces& siblings = *place.siblings;
+  const SiblingWorkspaces& siblings = *place.siblings;
   EnforcementClause clause{.clause = "filesystem.siblings", .asked = "workspaces of this user's other sandboxes hidden"};
   clause.best_effort = !siblings.asked;
   if (!siblings.unknown.empty() || !held) {

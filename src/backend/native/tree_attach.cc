@@ -1,3 +1,16 @@
+// Phase B: everything is attached, shallow targets first, so that a deeper mount lands on what covers its
+// place.
+//
+// A mount needs a mount point that exists. On the host none is ever made: a target that is absent there is an
+// error, unless what lies over it is ours (a private directory, a restricted root, a ghost of a mask), where
+// it is made beforehand on the stage. In a volume the mount point is what the volume has at that name, so its
+// source is asked.
+//
+// Whatever would be attached below a hidden directory is dropped first: it would show what is hidden.
+//
+// A restricted root is filled while it lies on the stage, made read-only, and entered with pivot_root(2)
+// last. With the host's tree as root nothing is pivoted: the tree was made read-only in place (freeze_host)
+// in a mount namespace of our own.
 #include <sys/mount.h>
 
 #include <algorithm>

@@ -17,7 +17,7 @@ namespace {
 
 using launch::MountOpKind;
 
-constexpr std::size_t kMaxScratch = launch::kMaxGiven - 1;  // one is show_seen()'s
+constexpr std::size_t kMaxScratch = launch::kMaxExported - 1;  // one is show_seen()'s
 
 // What lies below a cache's layer, top first: hidden names in it, then the host's.
 std::vector<std::string> floors_of(const TreeDraft& draft, const Cache& cache) {
@@ -120,7 +120,7 @@ void make_caches(TreeDraft& draft) {
                .without = "it is read-only"});
     // What was written there, for who asks at the end: backend::given_layers().
     if (cache.scratch && given++ < kMaxScratch)
-      draft.add({.kind = MountOpKind::kGive, .target = draft.stage(format("own-cache{}/up", number - 1))});
+      draft.add({.kind = MountOpKind::kExport, .target = draft.stage(format("own-cache{}/up", number - 1))});
     draft.place(cache.path, to, true, flags);
   }
   if (draft.view.kept_pool) draft.drop("kept");

@@ -60,7 +60,7 @@ int TreeDraft::capture_own(std::string source, std::uint64_t attributes, std::ui
 int TreeDraft::take(int fd, const std::string& source, std::uint64_t attributes, std::uint32_t flags) {
   if (fd < 0) return capture(source, attributes, flags);
   const int to = new_slot();
-  add({.kind = MountOpKind::kTakeFd, .slot = to, .fd = fd});
+  add({.kind = MountOpKind::kUseFd, .slot = to, .fd = fd});
   return to;
 }
 

@@ -1,3 +1,25 @@
+// Masks: overlays that hide names in a folder (tree.h says why not mounts over files).
+//
+// The upper layer of a mask is a directory on the stage with one entry for each name, made while the rest of
+// the tree is being built, since the names take longest (build_names, MountOpKind::kAwait). How an entry
+// looks decides what a program is told (MaskEntryKind):
+//   - an absent name of the default list: a whiteout, so that it stays absent. Programs ask for many of
+//     those, and complain of what they may not read;
+//   - a plain file of mode 000, where programs stat before they open and take a directory for an error of
+//     their own;
+//   - a directory of mode 000, or a link that leads into one by way of a second link. The access time of that
+//     second link tells at the end of the run that the name was used (show_seen);
+//   - below a writable cache: a link in any case, for the command could change the mode of a file or
+//     directory.
+//
+// A name deep in the folder makes its parents appear in the upper layer ("ghost parents"); they merge with
+// the host's and show their own mode and owner, so those are copied.
+//
+// Caches in a masked folder share its overlay: one writable overlay is mounted on the stage, and shown as a
+// read-only copy at the folder and as writable copies at the caches.
+//
+// Lower layers that lie below /tmp, or that root lends by an idmapped mount, get a copy on the stage first
+// ("floors"): the stage covers /tmp, and an overlay takes an idmapped mount only when it is attached.
 #include <sys/mount.h>
 
 #include <algorithm>
@@ -62,14 +84,15 @@ void make_seen(TreeDraft& draft, const std::string& path, const std::string& nam
 
 // How a name is held. In a cache, where what can be written could be given another mode: a link to the hiding place, there or not.
 // One of the default list that is absent stays so: programs ask for many of those, and complain.
-enum class Held { kFile, kDirectory, kSeen, kAbsent, kLink };
+enum class MaskEntryKind { kFile, kDirectory, kSeen, kAbsent, kLink };
 
-Held how_held(const TreeDraft& draft, const std::string& path) {
-  if (in_cache(draft, path)) return Held::kLink;
+MaskEntryKind mask_entry_kind_of(const TreeDraft& draft, const std::string& path) {
+  if (in_cache(draft, path)) return MaskEntryKind::kLink;
   const std::vector<std::string>& closed = draft.view.closed;
-  if (draft.host.facts(path).kind == PathKind::kAbsent && std::ranges::find(closed, path) == closed.end()) return Held::kAbsent;
-  if (policy::is_plain_file_secret(path)) return Held::kFile;
-  return draft.view.minimal_dev ? Held::kSeen : Held::kDirectory;  // the links lie in a /dev of ours
+  if (draft.host.facts(path).kind == PathKind::kAbsent && std::ranges::find(closed, path) == closed.end())
+    return MaskEntryKind::kAbsent;
+  if (policy::is_plain_file_secret(path)) return MaskEntryKind::kFile;
+  return draft.view.minimal_dev ? MaskEntryKind::kSeen : MaskEntryKind::kDirectory;  // the links lie in a /dev of ours
 }
 
 // Most names are absent: hard links to one whiteout, 2.6 us each where a directory takes 3.3. Where a program complains of what is
@@ -89,11 +112,11 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
   for (const std::string& name : mask.hidden) {
     make_ghost_parents(draft, folder, dir, name);
     const std::string path = folder + "/" + name;
-    const Held held = how_held(draft, path);
-    if (held == Held::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
-    else if (held == Held::kDirectory) draft.mkdir(dir + "/" + name, 0);
-    else if (held == Held::kSeen) make_seen(draft, path, dir + "/" + name, seen);
-    else (held == Held::kAbsent ? absent : links).append(name).push_back('\0');
+    const MaskEntryKind kind = mask_entry_kind_of(draft, path);
+    if (kind == MaskEntryKind::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
+    else if (kind == MaskEntryKind::kDirectory) draft.mkdir(dir + "/" + name, 0);
+    else if (kind == MaskEntryKind::kSeen) make_seen(draft, path, dir + "/" + name, seen);
+    else (kind == MaskEntryKind::kAbsent ? absent : links).append(name).push_back('\0');
   }
   const auto link_to = [&](const char* source, std::string& names) {
     if (!names.empty())
@@ -181,7 +204,7 @@ void make_masks(TreeDraft& draft) {
 void show_seen(TreeDraft& draft) {
   if (draft.view.seen.empty()) return;
   draft.place(std::string(policy::kUsedPlace), draft.capture_own(draft.stage(kSeenDir), kQuiet | MOUNT_ATTR_NOEXEC));
-  draft.add({.kind = MountOpKind::kGive, .target = draft.stage(kSeenDir)});
+  draft.add({.kind = MountOpKind::kExport, .target = draft.stage(kSeenDir)});
 }
 
 }  // namespace belljar::backend

@@ -1,3 +1,22 @@
+// How each hidden name is held, chosen among five means by what lies around it (hide_at):
+//
+//   1. Nothing, when it cannot be seen anyway: below a private directory, outside a restricted root, or
+//      (default list) its mode keeps the command out.
+//   2. A way: something writable lies in it, so a directory of our own is shown there with the path to that
+//      part alone.
+//   3. The home's mask: one overlay over the home has an entry for each name. It is the best means: it holds
+//      names that do not exist yet, and a rename on the host does not take it off.
+//   4. A mask of the nearest existing folder above, where that is not writable here: for entries of the
+//      policy, and for absent names.
+//   5. A cover: an empty file or directory is mounted over the name. A rename on the host takes a cover off,
+//      and where the parent is writable here the name can be made anew; both are a Gap.
+//
+// A mask is refused where a mount between the folder and the name would lie over it (bound_below,
+// mounted_between) or a link is on the way (link_between): the entry in the mask would not be where the path
+// leads.
+//
+// Names are held by what they lead to as well: an alias must not lead around the rule (CVE-2026-25724). A
+// link that leads to nothing yet is held at the place where what it names would be made (where_made).
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -10,10 +29,10 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/owner.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/plan_input.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -47,12 +66,12 @@ Result<void> check_kernels(const FsEntry& entry) {
 // A user's own entry for exactly this path speaks louder than the default list. One that only reads below it cannot be served: a
 // hidden directory is closed to everything in it, and opening the whole of it would show what nobody asked for. What is writable
 // there is shown alone (leave_way).
-Result<bool> overridden(const Given& given, const std::string& secret) {
+Result<bool> overridden(const PlanInput& input, const std::string& secret) {
   bool exact = false;
-  for (const FsEntry& entry : given.fs.entries) {
+  for (const FsEntry& entry : input.fs.entries) {
     if (entry.glob || entry.origin.layer == "built-in" || entry.kind == RuleKind::kDefaultSecret) continue;
     // The workspace is shown through it, with what is said of its own parts.
-    if (is_under(given.place.workspace, secret) && is_under(entry.path, given.place.workspace)) continue;
+    if (is_under(input.place.workspace, secret) && is_under(entry.path, input.place.workspace)) continue;
     if (entry.path == secret) exact = exact || entry.kind != RuleKind::kNarrowing;
     else if (entry.access == Access::kRead && is_under(entry.path, secret)) return inside_hidden(entry, secret, HiddenBy::kDefault);
   }
@@ -67,15 +86,15 @@ bool bound_below(const PathPlan& plan, const std::string& folder, const std::str
 }
 
 // So does what the host has mounted between the two, which keep_host_mounts() puts back.
-bool mounted_between(const Given& given, const std::string& folder, const std::string& path) {
-  return std::ranges::any_of(given.host.mount_points(), [&](const std::string& mount) {
+bool mounted_between(const PlanInput& input, const std::string& folder, const std::string& path) {
+  return std::ranges::any_of(input.host.mount_points(), [&](const std::string& mount) {
     return mount.size() > folder.size() && mount.size() < path.size() && is_under(mount, folder) && is_under(path, mount);
   });
 }
 
-bool link_between(const Given& given, const std::string& home, const std::string& path) {
+bool link_between(const PlanInput& input, const std::string& home, const std::string& path) {
   for (std::string up = parent_of(path); up.size() > home.size(); up = parent_of(up)) {
-    if (given.kind_of(up) == PathKind::kSymlink) return true;
+    if (input.kind_of(up) == PathKind::kSymlink) return true;
   }
   return false;
 }
@@ -91,9 +110,9 @@ void cover(PathPlan& plan, const std::string& path, PathKind kind) {
 }
 
 // `path`: what the policy's `asked` leads to.
-void mask(PathPlan& plan, const Given& given, const std::string& folder, const std::string& path, const std::string& asked) {
-  if (!given.place.overlays) {
-    const PathKind kind = given.kind_of(path);
+void mask(PathPlan& plan, const PlanInput& input, const std::string& folder, const std::string& path, const std::string& asked) {
+  if (!input.place.overlays) {
+    const PathKind kind = input.kind_of(path);
     if (kind == PathKind::kAbsent) plan.add_gap("filesystem.hidden_absent", asked, path);
     else if (kind != PathKind::kSymlink) cover(plan, path, kind);
     return;
@@ -123,9 +142,9 @@ std::size_t drop_nested(std::vector<std::string>& names) {
 
 // A name of the default list: the host's own is out of sight there. What the volume has under it is covered, unless the name is
 // where somebody wants the volume.
-void hide_in_volume(PathPlan& plan, const Given& given, const std::string& path) {
+void hide_in_volume(PathPlan& plan, const PlanInput& input, const std::string& path) {
   const Bind* bind = plan.shown_by(path);
-  const PathKind kind = given.kind_of(plan.behind(path));
+  const PathKind kind = input.kind_of(plan.behind(path));
   if (bind->target != path && kind != PathKind::kAbsent && kind != PathKind::kSymlink) cover(plan, path, kind);
 }
 
@@ -138,18 +157,18 @@ struct Hidden {
 
 // By its own name, never by its folder's: a program that reads other files there (`~/.config/git/ignore`, `~/.cargo/config.toml`)
 // must find them absent, not forbidden.
-bool held_by_homes_mask(const PathPlan& plan, const Given& given, const std::string& path) {
-  const std::string& home = given.place.home;
+bool held_by_homes_mask(const PathPlan& plan, const PlanInput& input, const std::string& path) {
+  const std::string& home = input.place.home;
   return !home.empty() && home != "/" && is_under(path, home) && path != home && !plan.may_write(home) &&
-         given.kind_of(home) == PathKind::kDirectory && !link_between(given, home, path) && !bound_below(plan, home, path) &&
-         !mounted_between(given, home, path);
+         input.kind_of(home) == PathKind::kDirectory && !link_between(input, home, path) && !bound_below(plan, home, path) &&
+         !mounted_between(input, home, path);
 }
 
-void hide_existing(PathPlan& plan, const Given& given, const Hidden& name) {
+void hide_existing(PathPlan& plan, const PlanInput& input, const Hidden& name) {
   const std::string& path = name.path;
   // Its owner and mode hold it already, unless it is shown through a bind: root lends those to the command's id.
-  if (name.source == Source::kDefault && !given.policy.allow_root_uid && !given.place.owner && !plan.bound(path) &&
-      !given.host.open_to_command(path))
+  if (name.source == Source::kDefault && !input.policy.allow_root_uid && !input.place.owner && !plan.bound(path) &&
+      !input.host.open_to_command(path))
     return;
   const std::string parent = parent_of(path);
   // A rename on the host takes a cover off; where the parent is read-only here a mask over it does not slip. A bind of the very
@@ -157,35 +176,35 @@ void hide_existing(PathPlan& plan, const Given& given, const Hidden& name) {
   const Bind* bind = plan.shown_by(path);
   const bool own = bind != nullptr && bind->target == path;
   if (is_held_as_entry(name.source) && !plan.may_write(parent) && parent != "/" && !mounted_under(parent) && !own &&
-      !out_of_sight(plan, given, parent))
-    return mask(plan, given, parent, path, name.asked);
+      !out_of_sight(plan, input, parent))
+    return mask(plan, input, parent, path, name.asked);
   // Made anew under that name, by the host or with the folders above it, it is not what the cover lies over.
   if (plan.may_write(parent)) plan.add_gap("filesystem.hidden_again", name.asked, path);
   cover(plan, path, name.kind);
 }
 
 // A link counts as absent: what it leads to is held at its own place.
-void hide_absent(PathPlan& plan, const Given& given, const Hidden& name) {
-  if (name.source == Source::kDefault && !is_under(name.path, given.place.home))
+void hide_absent(PathPlan& plan, const PlanInput& input, const Hidden& name) {
+  if (name.source == Source::kDefault && !is_under(name.path, input.place.home))
     return;  // absent system paths: sockets are the connect rule's, files root's
   std::string base = parent_of(name.path);
-  while (base != "/" && given.kind_of(base) == PathKind::kAbsent) base = parent_of(base);
-  if (base == "/" || plan.may_write(base) || given.kind_of(base) != PathKind::kDirectory)
+  while (base != "/" && input.kind_of(base) == PathKind::kAbsent) base = parent_of(base);
+  if (base == "/" || plan.may_write(base) || input.kind_of(base) != PathKind::kDirectory)
     return plan.add_gap("filesystem.hidden_absent", name.asked, name.path);
-  if (!out_of_sight(plan, given, base)) mask(plan, given, base, name.path, name.asked);
+  if (!out_of_sight(plan, input, base)) mask(plan, input, base, name.path, name.asked);
 }
 
 // The workspace or something else that is writable lies in it.
-bool has_way(const PathPlan& plan, const Given& given, const Hidden& name) {
-  if (is_under(given.place.workspace, name.path)) return true;
+bool has_way(const PathPlan& plan, const PlanInput& input, const Hidden& name) {
+  if (is_under(input.place.workspace, name.path)) return true;
   return name.source != Source::kSibling &&
-         std::ranges::any_of(plan.writable, [&](const std::string& root) { return leaves_way(given, name.path, root); });
+         std::ranges::any_of(plan.writable, [&](const std::string& root) { return leaves_way(input, name.path, root); });
 }
 
 // A directory of our own is seen there, with nothing but the way to what is shown.
-void leave_way(PathPlan& plan, const Given& given, const Hidden& name) {
+void leave_way(PathPlan& plan, const PlanInput& input, const Hidden& name) {
   const std::string& path = name.path;
-  const std::string& workspace = given.place.workspace;
+  const std::string& workspace = input.place.workspace;
   if (path == workspace || std::ranges::find(plan.ways, path) != plan.ways.end()) return;
   plan.ways.push_back(path);
   plan.view.private_dirs.push_back({path, 0755, true});
@@ -195,61 +214,61 @@ void leave_way(PathPlan& plan, const Given& given, const Hidden& name) {
     return;
   }
   const bool shown = std::ranges::any_of(plan.view.binds, [&](const Bind& bind) { return bind.target == workspace; });
-  if (!shown) show(plan, given, workspace, plan.may_write(workspace) ? Access::kWrite : Access::kRead);
+  if (!shown) show(plan, input, workspace, plan.may_write(workspace) ? Access::kWrite : Access::kRead);
 }
 
 // gpg does nothing, not even verify a signature, where it has no directory and cannot make one.
-bool needs_own_directory(const PathPlan& plan, const Given& given, const Hidden& name) {
-  return name.kind == PathKind::kAbsent && name.source == Source::kDefault && given.place.overlays &&
-         name.path == policy::gpg_directory(given.place.home) && held_by_homes_mask(plan, given, name.path);
+bool needs_own_directory(const PathPlan& plan, const PlanInput& input, const Hidden& name) {
+  return name.kind == PathKind::kAbsent && name.source == Source::kDefault && input.place.overlays &&
+         name.path == policy::gpg_directory(input.place.home) && held_by_homes_mask(plan, input, name.path);
 }
 
 // An empty one, gone with the sandbox; also where the host makes it later.
-void give_own_directory(PathPlan& plan, const Given& given, const std::string& path) {
-  plan.view.masks[given.place.home].ghosts.push_back(path.substr(given.place.home.size() + 1));
+void give_own_directory(PathPlan& plan, const PlanInput& input, const std::string& path) {
+  plan.view.masks[input.place.home].ghosts.push_back(path.substr(input.place.home.size() + 1));
   plan.view.private_dirs.push_back({path, 0700});
   plan.emptied.push_back(path);
 }
 
-void hide_at(PathPlan& plan, const Given& given, const Hidden& name) {
+void hide_at(PathPlan& plan, const PlanInput& input, const Hidden& name) {
   if (name.source != Source::kSibling) ++plan.hidden;
   const bool absent = name.kind == PathKind::kAbsent;
   if (absent && name.source == Source::kEntry) plan.view.closed.push_back(name.path);
   // Absent system paths are held by nobody at their own place either.
-  if (!given.elsewhere.empty() && (!absent || is_held_as_entry(name.source) || is_under(name.path, given.place.home)))
+  if (!input.remapped_volumes.empty() && (!absent || is_held_as_entry(name.source) || is_under(name.path, input.place.home)))
     plan.beside_volumes.push_back(name.path);
-  if (given.elsewhere_at(name.path) != nullptr) return hide_in_volume(plan, given, name.path);
-  if (out_of_sight(plan, given, name.path)) return;
+  if (input.remapped_volume_at(name.path) != nullptr) return hide_in_volume(plan, input, name.path);
+  if (out_of_sight(plan, input, name.path)) return;
   if (!plan.view.whole_root && !shown(plan, name.path)) return;
-  if (has_way(plan, given, name)) return leave_way(plan, given, name);
-  if (needs_own_directory(plan, given, name)) return give_own_directory(plan, given, name.path);
-  if (held_by_homes_mask(plan, given, name.path)) return mask(plan, given, given.place.home, name.path, name.asked);
-  if (absent || name.kind == PathKind::kSymlink) return hide_absent(plan, given, name);
-  hide_existing(plan, given, name);
+  if (has_way(plan, input, name)) return leave_way(plan, input, name);
+  if (needs_own_directory(plan, input, name)) return give_own_directory(plan, input, name.path);
+  if (held_by_homes_mask(plan, input, name.path)) return mask(plan, input, input.place.home, name.path, name.asked);
+  if (absent || name.kind == PathKind::kSymlink) return hide_absent(plan, input, name);
+  hide_existing(plan, input, name);
 }
 
-void hide(PathPlan& plan, const Given& given, const std::string& path, Source source) {
-  const PathKind kind = given.kind_of(path);
+void hide(PathPlan& plan, const PlanInput& input, const std::string& path, Source source) {
+  const PathKind kind = input.kind_of(path);
   if (kind == PathKind::kSymlink) {
     // The name and what it stands for: an alias must not lead around the rule (CVE-2026-25724).
     // Where that is not there yet, what will be made through the name is.
-    if (const auto real = given.host.canonical(path)) hide_at(plan, given, {path, *real, given.kind_of(*real), source});
-    else if (const std::string where = where_made(given.host, path); where != path)
-      hide_at(plan, given, {path, where, given.kind_of(where), source});
+    if (const auto real = input.host.canonical(path)) hide_at(plan, input, {path, *real, input.kind_of(*real), source});
+    else if (const std::string where = where_made(input.host, path); where != path)
+      hide_at(plan, input, {path, where, input.kind_of(where), source});
   } else if (kind != PathKind::kAbsent) {
-    if (const auto real = given.host.canonical(path); real && *real != path)
-      return hide_at(plan, given, {path, *real, kind, source});
-  } else if (const std::string where = where_made(given.host, path); where != path) {
-    hide_at(plan, given, {path, where, kind, source});
+    if (const auto real = input.host.canonical(path); real && *real != path)
+      return hide_at(plan, input, {path, *real, kind, source});
+  } else if (const std::string where = where_made(input.host, path); where != path) {
+    hide_at(plan, input, {path, where, kind, source});
   }
-  hide_at(plan, given, {path, path, kind, source});
+  hide_at(plan, input, {path, path, kind, source});
 }
 
 // Where others may pass to it; the way to another is an empty directory of ours (native.cc, open_way), which a mask would undo.
-bool open_to_all(const Given& given, const std::string& home) {
-  if (!given.host.open_to_command(home)) return false;
+bool open_to_all(const PlanInput& input, const std::string& home) {
+  if (!input.host.open_to_command(home)) return false;
   for (std::string up = home; up != "/"; up = parent_of(up)) {
-    if ((given.host.facts(up).mode & S_IXOTH) == 0) return false;
+    if ((input.host.facts(up).mode & S_IXOTH) == 0) return false;
   }
   return true;
 }
@@ -261,27 +280,27 @@ struct Home {
 
 // Root's commands may read what the owner of the workspace lets others read, and, where they run as that owner, what is theirs: so
 // both homes count, the caller's and the owner's. No mask of $HOME lies on the second, so its names are held as entries are.
-std::vector<Home> homes_of(const PathPlan& plan, const Given& given) {
-  const Workplace& place = given.place;
+std::vector<Home> homes_of(const PathPlan& plan, const PlanInput& input) {
+  const Workplace& place = input.place;
   std::vector<Home> homes = {{place.home, place.runtime_dir, Source::kDefault}};
   const auto add = [&](const std::string& home, const std::string& runtime_dir) {
     if (home.empty() || home == "/" || std::ranges::find(homes, home, &Home::path) != homes.end()) return;
-    const bool shown = plan.bound(home) || open_to_all(given, home);
+    const bool shown = plan.bound(home) || open_to_all(input, home);
     homes.push_back({home, runtime_dir, shown ? Source::kOtherHome : Source::kDefault});
   };
   if (place.owner) add(place.owner->callers_home, place.runtime_dir);
-  if (given.host.uid() != 0) return homes;
-  if (const auto theirs = place_of_owner(given.host, place)) add(theirs->home, theirs->runtime_dir);
+  if (input.host.uid() != 0) return homes;
+  if (const auto theirs = place_of_owner(input.host, place)) add(theirs->home, theirs->runtime_dir);
   return homes;
 }
 
 // The list is made here, whatever entries there are: one that is spelled out among them is hidden once all the same.
-Result<void> hide_default_secrets(PathPlan& plan, const Given& given) {
-  if (given.fs.secrets != Secrets::kDefault) return {};
-  for (const Home& home : homes_of(plan, given)) {
-    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir, given.policy.profile)) {
-      if (!BELLJAR_TRY(overridden(given, path)))
-        hide(plan, given, path, is_under(path, home.path) ? home.source : Source::kDefault);
+Result<void> hide_default_secrets(PathPlan& plan, const PlanInput& input) {
+  if (input.fs.secrets != Secrets::kDefault) return {};
+  for (const Home& home : homes_of(plan, input)) {
+    for (const std::string& path : policy::default_secret_paths(home.path, home.runtime_dir, input.policy.profile)) {
+      if (!BELLJAR_TRY(overridden(input, path)))
+        hide(plan, input, path, is_under(path, home.path) ? home.source : Source::kDefault);
     }
   }
   return {};
@@ -289,10 +308,10 @@ Result<void> hide_default_secrets(PathPlan& plan, const Given& given) {
 
 // Those of the account's home are held as entries are: no mask of $HOME lies there. Belljar's own directory is covered only: a
 // mask of the folder above it would cut off the sockets in there (unix(7) finds none through an overlay).
-Result<void> hide_secret_entry(PathPlan& plan, const Given& given, const FsEntry& entry) {
+Result<void> hide_secret_entry(PathPlan& plan, const PlanInput& input, const FsEntry& entry) {
   const bool account = entry.origin.layer == "default secrets";
-  if (account && BELLJAR_TRY(overridden(given, entry.path))) return {};
-  hide(plan, given, entry.path, account ? Source::kOtherHome : Source::kDefault);
+  if (account && BELLJAR_TRY(overridden(input, entry.path))) return {};
+  hide(plan, input, entry.path, account ? Source::kOtherHome : Source::kDefault);
   return {};
 }
 
@@ -311,19 +330,19 @@ void close_around_ways(PathPlan& plan) {
   std::erase_if(plan.view.caches, [&](const Cache& cache) { return gone(cache.path); });
 }
 
-Result<void> check_may_be_hidden(const Given& given, const FsEntry& entry) {
+Result<void> check_may_be_hidden(const PlanInput& input, const FsEntry& entry) {
   const auto refused = [&](std::string reason, std::string next) {
     return Error(Code::kInvalidArgument, format("cannot hide {}", quoted(entry.path)))
         .reason(format("{} (entry from {})", reason, to_string(entry.origin)))
         .next(std::move(next));
   };
-  if (is_under(given.place.workspace, entry.path))
-    return refused(format("the workspace {} lies inside it", quoted(given.place.workspace)),
+  if (is_under(input.place.workspace, entry.path))
+    return refused(format("the workspace {} lies inside it", quoted(input.place.workspace)),
                    "choose another workspace or drop the entry");
-  if (const Volume* volume = given.elsewhere_at(entry.path))
+  if (const Volume* volume = input.remapped_volume_at(entry.path))
     return refused(format("the volume {} is shown there", quoted(volume->source)),
                    "mount a part of the volume that may be seen, or drop the entry");
-  for (const FsEntry& other : given.fs.entries) {
+  for (const FsEntry& other : input.fs.entries) {
     const bool readable = !other.glob && other.access == Access::kRead && other.path != "/";
     if (readable && other.path != entry.path && is_under(other.path, entry.path))
       return inside_hidden(other, entry.path, HiddenBy::kEntry);
@@ -331,29 +350,29 @@ Result<void> check_may_be_hidden(const Given& given, const FsEntry& entry) {
   return check_kernels(entry);
 }
 
-void hide_siblings(PathPlan& plan, const Given& given) {
-  if (!given.place.siblings) return;
-  for (const std::string& path : given.place.siblings->hidden) {
-    if (given.kind_of(path) == PathKind::kDirectory) hide_at(plan, given, {path, path, PathKind::kDirectory, Source::kSibling});
+void hide_siblings(PathPlan& plan, const PlanInput& input) {
+  if (!input.place.siblings) return;
+  for (const std::string& path : input.place.siblings->hidden) {
+    if (input.kind_of(path) == PathKind::kDirectory) hide_at(plan, input, {path, path, PathKind::kDirectory, Source::kSibling});
   }
   for (auto& [folder, mask] : plan.view.masks) drop_nested(mask.hidden);  // they are no secrets, and do not count
 }
 
 }  // namespace
 
-Result<PathPlan> plan_hidden(PathPlan plan, const Given& given) {
-  BELLJAR_CHECK(hide_default_secrets(plan, given));
-  for (const FsEntry& entry : given.fs.entries) {
+Result<PathPlan> plan_hidden(PathPlan plan, const PlanInput& input) {
+  BELLJAR_CHECK(hide_default_secrets(plan, input));
+  for (const FsEntry& entry : input.fs.entries) {
     if (entry.glob || entry.access != Access::kNone || entry.path == "/") continue;
     if (entry.kind == RuleKind::kDefaultSecret) {
-      BELLJAR_CHECK(hide_secret_entry(plan, given, entry));
+      BELLJAR_CHECK(hide_secret_entry(plan, input, entry));
       continue;
     }
-    BELLJAR_CHECK(check_may_be_hidden(given, entry));
-    hide(plan, given, entry.path, Source::kEntry);
+    BELLJAR_CHECK(check_may_be_hidden(input, entry));
+    hide(plan, input, entry.path, Source::kEntry);
   }
   for (auto& [folder, mask] : plan.view.masks) plan.hidden -= drop_nested(mask.hidden);
-  hide_siblings(plan, given);
+  hide_siblings(plan, input);
   close_around_ways(plan);
   return plan;
 }

@@ -106,7 +106,7 @@ class HostNames {
 }  // namespace
 
 std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const PathPlan& paths,
-                                                         std::optional<broker::HeldPaths> held) {
+                                                         std::optional<broker::EnforcedPaths> held) {
   broker::FileRulesOptions options;
   options.held = std::move(held);
   options.filesystem.protect = policy.filesystem.protect;

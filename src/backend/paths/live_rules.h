@@ -15,7 +15,7 @@ namespace belljar::backend {
 // None when no rule of the policy needs it: then no file call is intercepted and nothing is slower. `held`: no mount holds the
 // paths (second tier), so all of them are the broker's; without it names, patterns and contents are.
 std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, const PathPlan& paths,
-                                                         std::optional<broker::HeldPaths> held = std::nullopt);
+                                                         std::optional<broker::EnforcedPaths> held = std::nullopt);
 
 // A name that is not there yet, or a pattern, which these rules hold where there is a broker. Hidden names only below what is
 // writable: elsewhere the command cannot make them, and every open of every file would pay for what the host may make.

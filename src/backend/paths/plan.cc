@@ -1,3 +1,18 @@
+// The order of the steps from a policy to a PathPlan.
+//
+// Each step asks only what earlier ones have settled, so the order is the algorithm:
+//   - choose_root and plan_private come first: whether a path is the host's at all decides every later
+//     question.
+//   - What can be written comes before what can only be read: plan_readonly takes away below writable roots.
+//   - plan_protected needs all writable roots; plan_pins needs all read-only paths, since it makes their
+//     ancestors mount points and stops at the first ancestor that is read-only already.
+//   - plan_hidden comes after what shows paths of the host, for it chooses by that between a mask, a cover
+//     and a directory with nothing but the way to the writable part; check_volumes then finds rules that a
+//     volume's other name would lead around.
+//   - Caches, the home below a private directory, devices and a transaction's layers lie over the rest.
+//
+// A step never changes its input (PlanInput): what no mount can hold becomes a Gap, and the enforcement
+// report says so.
 #include "backend/paths/plan.h"
 
 #include <algorithm>
@@ -9,8 +24,8 @@
 #include <vector>
 
 #include "backend/backend.h"
-#include "backend/paths/given.h"
 #include "backend/paths/host.h"
+#include "backend/paths/plan_input.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "belljar/policy.h"
@@ -19,7 +34,7 @@
 namespace belljar::backend {
 namespace {
 
-using Step = Result<PathPlan> (*)(PathPlan plan, const Given& given);
+using Step = Result<PathPlan> (*)(PathPlan plan, const PlanInput& input);
 
 // Order matters: each asks what is shown, writable or private so far. steps.h says what each does, and where.
 constexpr Step kSteps[] = {
@@ -85,9 +100,9 @@ Workplace canonical_place(const Host& host, Workplace place) {
 }
 
 Result<PathPlan> plan_paths(const Host& host, const Policy& policy, const Workplace& place, Mounts mounts) {
-  const Given given(host, policy, place, mounts);
+  const PlanInput input(host, policy, place, mounts);
   PathPlan plan;
-  for (const Step step : kSteps) plan = BELLJAR_TRY(step(std::move(plan), given));
+  for (const Step step : kSteps) plan = BELLJAR_TRY(step(std::move(plan), input));
   return plan;
 }
 

@@ -3,9 +3,9 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/plan_input.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "belljar/policy.h"
@@ -14,12 +14,12 @@
 namespace belljar::backend {
 namespace {
 
-void add_private(PathPlan& plan, const Given& given, const std::string& path, mode_t mode, bool readonly = false) {
-  if (path.empty() || path == "/" || is_under(path, given.place.workspace))
+void add_private(PathPlan& plan, const PlanInput& input, const std::string& path, mode_t mode, bool readonly = false) {
+  if (path.empty() || path == "/" || is_under(path, input.place.workspace))
     return;  // inside the workspace it is as writable as that
-  if (plan.is_private_dir(path) || (given.kind_of(path) != PathKind::kDirectory && !path.starts_with("/dev/"))) return;
+  if (plan.is_private_dir(path) || (input.kind_of(path) != PathKind::kDirectory && !path.starts_with("/dev/"))) return;
   // An entry is about the sandbox's own, too: read-only, or closed.
-  const Access asked = asked_at(given, path);
+  const Access asked = requested_access_at(input, path);
   if (asked == Access::kNone) plan.view.private_dirs.push_back({path, 0, true});
   else
     plan.view.private_dirs.push_back({path, readonly || asked == Access::kRead ? 0755U : mode, readonly || asked == Access::kRead});
@@ -27,28 +27,28 @@ void add_private(PathPlan& plan, const Given& given, const std::string& path, mo
 
 }  // namespace
 
-Result<PathPlan> plan_private(PathPlan plan, const Given& given) {
-  if (given.fs.tmp == Tmp::kPrivate && given.mounts == Mounts::kOwn) {
+Result<PathPlan> plan_private(PathPlan plan, const PlanInput& input) {
+  if (input.fs.tmp == Tmp::kPrivate && input.mounts == Mounts::kOwn) {
     // Excluded it is nobody's, not the host's: the key may only take away.
-    add_private(plan, given, "/tmp", given.fs.exclude_slash_tmp ? 0755 : 01777, given.fs.exclude_slash_tmp);
-    add_private(plan, given, "/var/tmp", 01777);
-    add_private(plan, given, "/dev/shm", 01777);
-    add_private(plan, given, given.place.runtime_dir, 0700);
+    add_private(plan, input, "/tmp", input.fs.exclude_slash_tmp ? 0755 : 01777, input.fs.exclude_slash_tmp);
+    add_private(plan, input, "/var/tmp", 01777);
+    add_private(plan, input, "/dev/shm", 01777);
+    add_private(plan, input, input.place.runtime_dir, 0700);
     // A TMPDIR that holds the home or the workspace would cover them.
-    const bool covers = is_under(given.place.home, given.place.tmpdir) || is_under(given.place.workspace, given.place.tmpdir);
-    if (!given.fs.exclude_tmpdir_env_var && !covers) add_private(plan, given, given.place.tmpdir, 0700);
+    const bool covers = is_under(input.place.home, input.place.tmpdir) || is_under(input.place.workspace, input.place.tmpdir);
+    if (!input.fs.exclude_tmpdir_env_var && !covers) add_private(plan, input, input.place.tmpdir, 0700);
   }
-  plan.view.private_bytes = given.fs.tmp_size.count;
+  plan.view.private_bytes = input.fs.tmp_size.count;
   return plan;
 }
 
-Result<PathPlan> show_home(PathPlan plan, const Given& given) {
-  const std::string& home = given.place.home;
+Result<PathPlan> show_home(PathPlan plan, const PlanInput& input) {
+  const std::string& home = input.place.home;
   if (!plan.view.whole_root) return plan;  // only what is named: its secrets have no mask there
   if (home.empty() || home == "/" || !plan.is_private(home) || plan.may_write(home) || plan.view.masks.contains(home) ||
-      given.kind_of(home) != PathKind::kDirectory)
+      input.kind_of(home) != PathKind::kDirectory)
     return plan;
-  show(plan, given, home, Access::kRead);
+  show(plan, input, home, Access::kRead);
   return plan;
 }
 

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "backend/backend.h"
-#include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/plan_input.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -18,15 +18,15 @@ namespace belljar::backend {
 namespace {
 
 // An entry of the workspace's file shows nothing: not through a link that the command made, not from below a private directory.
-Result<void> check_opens_nothing(const PathPlan& plan, const Given& given, const FsEntry& entry, const std::string& real) {
+Result<void> check_opens_nothing(const PathPlan& plan, const PlanInput& input, const FsEntry& entry, const std::string& real) {
   if (entry.kind != RuleKind::kNarrowing) return {};
   Filesystem others;
-  std::ranges::copy_if(given.fs.entries, std::back_inserter(others.entries),
+  std::ranges::copy_if(input.fs.entries, std::back_inserter(others.entries),
                        [](const FsEntry& other) { return other.kind != RuleKind::kNarrowing; });
   const FsEntry* rule = find_rule(others, real);
-  if (is_under(real, given.place.workspace) && (rule == nullptr || !is_under(rule->path, given.place.workspace))) return {};
+  if (is_under(real, input.place.workspace) && (rule == nullptr || !is_under(rule->path, input.place.workspace))) return {};
   const bool open = rule == nullptr || rule->access != Access::kNone;
-  const bool through = plan.is_private(real) && !given.in_shown_home(real) &&
+  const bool through = plan.is_private(real) && !input.in_shown_home(real) &&
                        (rule == nullptr || !plan.is_private(rule->path) || plan.is_private_dir(rule->path));
   if (open && !through) return {};
   return Error(Code::kPermissionDenied,
@@ -36,16 +36,16 @@ Result<void> check_opens_nothing(const PathPlan& plan, const Given& given, const
 }
 
 // A mount holds what stands there, and not what the host puts in its place.
-void keep_readonly(PathPlan& plan, const Given& given, const FsEntry& entry, const std::string& path) {
-  make_readonly(plan, given, path);
+void keep_readonly(PathPlan& plan, const PlanInput& input, const FsEntry& entry, const std::string& path) {
+  make_readonly(plan, input, path);
   if (std::ranges::find(plan.writable, path) == plan.writable.end()) plan.add_gap("filesystem.readonly_again", entry.path, path);
 }
 
 // Below a volume a name means what its source has there.
-Result<void> keep_in_volume(PathPlan& plan, const Given& given, const FsEntry& entry) {
+Result<void> keep_in_volume(PathPlan& plan, const PlanInput& input, const FsEntry& entry) {
   if (const Bind* bind = plan.shown_by(entry.path); bind == nullptr || bind->readonly) return {};
   const std::string there = plan.behind(entry.path);
-  const auto real = given.host.canonical(there);
+  const auto real = input.host.canonical(there);
   if (!real) {
     plan.add_gap("filesystem.absent_readonly", entry.path, entry.path);
     return {};
@@ -55,75 +55,75 @@ Result<void> keep_in_volume(PathPlan& plan, const Given& given, const FsEntry& e
         .reason(format("there is a symbolic link in the volume, and it leads to {} (entry from {})", quoted(*real),
                        to_string(entry.origin)))
         .next("name what the link leads to, or make the volume read-only");
-  keep_readonly(plan, given, entry, entry.path);
+  keep_readonly(plan, input, entry, entry.path);
   return {};
 }
 
 // Unless its own rule hides it.
-void show_hosts_root(PathPlan& plan, const Given& given) {
-  const FsEntry* const root = find_rule(given.fs, "/");
+void show_hosts_root(PathPlan& plan, const PlanInput& input) {
+  const FsEntry* const root = find_rule(input.fs, "/");
   if (root != nullptr && root->access == Access::kNone) return;
-  for (const std::string& name : given.host.names_in("/")) {
+  for (const std::string& name : input.host.names_in("/")) {
     if (name == "." || name == "..") continue;
     const std::string path = "/" + name;
     if (mounted_under(path) && path != "/sys") continue;
-    if (const auto text = given.host.link_text(path)) {
+    if (const auto text = input.host.link_text(path)) {
       plan.view.root_links.emplace_back(path, *text);
     } else if (!plan.is_private_dir(path) && !plan.bound(path)) {
       plan.readable.push_back(path);
-      show(plan, given, path, Access::kRead);
+      show(plan, input, path, Access::kRead);
     }
   }
 }
 
-void show_through_private(PathPlan& plan, const Given& given, const std::string& path) {
+void show_through_private(PathPlan& plan, const PlanInput& input, const std::string& path) {
   if (!plan.is_private(path) || plan.is_private_dir(path) || plan.bound(path)) return;
-  show(plan, given, path, Access::kRead);
+  show(plan, input, path, Access::kRead);
 }
 
 // The host's own links at the top that lead into what is shown: programs are asked for as /bin/sh, and name /lib64 for their
 // loader.
-void link_system_directories(PathPlan& plan, const Given& given) {
+void link_system_directories(PathPlan& plan, const PlanInput& input) {
   for (const char* name : {"/bin", "/lib", "/lib32", "/lib64", "/libx32", "/sbin"}) {
     const std::string path = name;
     const auto& links = plan.view.root_links;
-    const auto real = given.kind_of(path) == PathKind::kSymlink ? given.host.canonical(path) : std::nullopt;
+    const auto real = input.kind_of(path) == PathKind::kSymlink ? input.host.canonical(path) : std::nullopt;
     const auto leads_into = [&](const std::string& shown) { return is_under(*real, shown); };
     const auto linked = [&](const auto& link) { return link.first == path; };
     const auto closed = [&](const FsEntry& entry) { return !entry.glob && entry.path == path && entry.access == Access::kNone; };
     if (real && std::ranges::any_of(plan.readable, leads_into) && std::ranges::none_of(links, linked) &&
-        std::ranges::none_of(given.fs.entries, closed))
+        std::ranges::none_of(input.fs.entries, closed))
       plan.view.root_links.emplace_back(path, *real);
   }
 }
 
 }  // namespace
 
-Result<PathPlan> plan_readable(PathPlan plan, const Given& given) {
+Result<PathPlan> plan_readable(PathPlan plan, const PlanInput& input) {
   if (plan.view.whole_root) return plan;
-  if (needs_own_root(plan, given)) show_hosts_root(plan, given);
+  if (needs_own_root(plan, input)) show_hosts_root(plan, input);
   const auto name_one = [&](const std::string& path, const FsEntry* entry) -> Result<void> {
-    const auto real = given.host.canonical(path);
+    const auto real = input.host.canonical(path);
     if (!real) return {};
-    if (entry != nullptr) BELLJAR_CHECK(check_opens_nothing(plan, given, *entry, *real));
-    if (*real != path && given.kind_of(path) == PathKind::kSymlink) plan.view.root_links.emplace_back(path, *real);
+    if (entry != nullptr) BELLJAR_CHECK(check_opens_nothing(plan, input, *entry, *real));
+    if (*real != path && input.kind_of(path) == PathKind::kSymlink) plan.view.root_links.emplace_back(path, *real);
     const bool shown =
         std::any_of(plan.readable.begin(), plan.readable.end(), [&](const std::string& other) { return is_under(*real, other); });
     if (shown || plan.may_write(*real)) return {};
     plan.readable.push_back(*real);
-    show(plan, given, *real, Access::kRead);
+    show(plan, input, *real, Access::kRead);
     return {};
   };
-  for (const FsEntry& entry : given.fs.entries) {
+  for (const FsEntry& entry : input.fs.entries) {
     if (!entry.glob && entry.access == Access::kRead && entry.path != "/") BELLJAR_CHECK(name_one(entry.path, &entry));
   }
-  if (!plan.may_write(given.place.workspace)) BELLJAR_CHECK(name_one(given.place.workspace, nullptr));
-  link_system_directories(plan, given);
+  if (!plan.may_write(input.place.workspace)) BELLJAR_CHECK(name_one(input.place.workspace, nullptr));
+  link_system_directories(plan, input);
   return plan;
 }
 
-Result<PathPlan> plan_readonly(PathPlan plan, const Given& given) {
-  for (const FsEntry& entry : given.fs.entries) {
+Result<PathPlan> plan_readonly(PathPlan plan, const PlanInput& input) {
+  for (const FsEntry& entry : input.fs.entries) {
     if (entry.glob) {
       plan.gaps.push_back({.clause = "filesystem.globs",
                            .what = format("{} ({})", entry.path, to_string(entry.access)),
@@ -132,25 +132,25 @@ Result<PathPlan> plan_readonly(PathPlan plan, const Given& given) {
       continue;
     }
     if (entry.access != Access::kRead) continue;
-    if (given.elsewhere_at(entry.path) != nullptr) {
-      BELLJAR_CHECK(keep_in_volume(plan, given, entry));
+    if (input.remapped_volume_at(entry.path) != nullptr) {
+      BELLJAR_CHECK(keep_in_volume(plan, input, entry));
       continue;
     }
-    const auto real = given.host.canonical(entry.path);
+    const auto real = input.host.canonical(entry.path);
     if (!real) {
-      const std::string where = where_made(given.host, entry.path);
+      const std::string where = where_made(input.host, entry.path);
       if (plan.may_write(entry.path)) plan.add_gap("filesystem.absent_readonly", entry.path, entry.path);
       if (where != entry.path && plan.may_write(where)) plan.add_gap("filesystem.absent_readonly", entry.path, where);
       continue;
     }
-    BELLJAR_CHECK(check_opens_nothing(plan, given, entry, *real));
+    BELLJAR_CHECK(check_opens_nothing(plan, input, entry, *real));
     const Bind* bind = plan.shown_by(*real);
-    if (plan.may_write(*real) || (bind != nullptr && !bind->readonly)) keep_readonly(plan, given, entry, *real);
-    else show_through_private(plan, given, *real);  // --read /tmp/x
+    if (plan.may_write(*real) || (bind != nullptr && !bind->readonly)) keep_readonly(plan, input, entry, *real);
+    else show_through_private(plan, input, *real);  // --read /tmp/x
   }
   // A workspace below /tmp that nobody made writable.
-  if (const FsEntry* rule = find_rule(given.fs, given.place.workspace); rule == nullptr || rule->access != Access::kNone) {
-    if (!plan.may_write(given.place.workspace)) show_through_private(plan, given, given.place.workspace);
+  if (const FsEntry* rule = find_rule(input.fs, input.place.workspace); rule == nullptr || rule->access != Access::kNone) {
+    if (!plan.may_write(input.place.workspace)) show_through_private(plan, input, input.place.workspace);
   }
   return plan;
 }

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "backend/backend.h"
-#include "backend/paths/given.h"
 #include "backend/paths/host.h"
 #include "backend/paths/plan.h"
+#include "backend/paths/plan_input.h"
 #include "backend/paths/steps.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
@@ -36,29 +36,29 @@ Error leads_around(const Volume& volume, std::string_view kept, const std::strin
 }
 
 // The nearest directory above that the host has.
-std::string nearest_above(const Given& given, const std::string& path) {
+std::string nearest_above(const PlanInput& input, const std::string& path) {
   std::string up = parent_of(path);
-  while (up != "/" && given.kind_of(up) == PathKind::kAbsent) up = parent_of(up);
+  while (up != "/" && input.kind_of(up) == PathKind::kAbsent) up = parent_of(up);
   return up;
 }
 
-bool is_missing(const PathPlan& plan, const Given& given, const Volume& volume) {
-  return given.kind_of(volume.target) == PathKind::kAbsent && !is_under(volume.target, given.place.workspace) &&
+bool is_missing(const PathPlan& plan, const PlanInput& input, const Volume& volume) {
+  return input.kind_of(volume.target) == PathKind::kAbsent && !is_under(volume.target, input.place.workspace) &&
          !plan.is_private(volume.target);
 }
 
 // In a mask of a directory that is read-only: a name that is there inside alone.
-void make_name(PathPlan& plan, const Given& given, const Volume& volume) {
-  const std::string& home = given.place.home;
-  std::string folder = nearest_above(given, volume.target);
-  if (!plan.view.whole_root || folder == "/" || !given.place.overlays || plan.may_write(folder) || mounted_under(folder) ||
-      given.kind_of(folder) != PathKind::kDirectory || given.host.canonical(folder) != folder)
+void make_name(PathPlan& plan, const PlanInput& input, const Volume& volume) {
+  const std::string& home = input.place.home;
+  std::string folder = nearest_above(input, volume.target);
+  if (!plan.view.whole_root || folder == "/" || !input.place.overlays || plan.may_write(folder) || mounted_under(folder) ||
+      input.kind_of(folder) != PathKind::kDirectory || input.host.canonical(folder) != folder)
     return;
   if (!home.empty() && home != "/" && is_under(folder, home)) folder = home;
   plan.view.masks[folder].ghosts.push_back(volume.target.substr(folder.size() + 1));
 }
 
-Result<void> check_target(const PathPlan& plan, const Given& given, const Volume& volume, const std::string& source) {
+Result<void> check_target(const PathPlan& plan, const PlanInput& input, const Volume& volume, const std::string& source) {
   const std::string& target = volume.target;
   const auto refuse = [&](std::string_view why, std::string_view next = "name another target") {
     return Error(Code::kInvalidArgument, format("cannot mount volume {} at {}", quoted(volume.source), quoted(target)))
@@ -72,10 +72,10 @@ Result<void> check_target(const PathPlan& plan, const Given& given, const Volume
                          escaped(target), escaped(volume.source)));
   if (target == "/") return refuse("the sandbox's own is there");
   if (is_kernels(target)) return refuse("it belongs to the kernel's files");
-  if (target != given.place.workspace && is_under(given.place.workspace, target)) return refuse("the workspace lies below it");
-  const PathKind there = given.kind_of(target), kind = given.kind_of(source);
+  if (target != input.place.workspace && is_under(input.place.workspace, target)) return refuse("the workspace lies below it");
+  const PathKind there = input.kind_of(target), kind = input.kind_of(source);
   if (there != PathKind::kAbsent && there != PathKind::kSymlink &&
-      (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !out_of_sight(plan, given, target))
+      (there == PathKind::kDirectory) != (kind == PathKind::kDirectory) && !out_of_sight(plan, input, target))
     return refuse(kind == PathKind::kDirectory ? "what is there is no directory, and the volume is one"
                                                : "there is a directory, and the volume is none");
   return {};
@@ -83,46 +83,46 @@ Result<void> check_target(const PathPlan& plan, const Given& given, const Volume
 
 }  // namespace
 
-bool needs_own_root(const PathPlan& plan, const Given& given) {
-  return given.policy.mode != Mode::kDangerFullAccess && given.policy.mode != Mode::kExternalSandbox &&
-         std::ranges::any_of(given.fs.volumes, [&](const Volume& volume) {
-           return is_missing(plan, given, volume) && nearest_above(given, volume.target) == "/";
+bool needs_own_root(const PathPlan& plan, const PlanInput& input) {
+  return input.policy.mode != Mode::kDangerFullAccess && input.policy.mode != Mode::kExternalSandbox &&
+         std::ranges::any_of(input.fs.volumes, [&](const Volume& volume) {
+           return is_missing(plan, input, volume) && nearest_above(input, volume.target) == "/";
          });
 }
 
-Result<PathPlan> choose_root(PathPlan plan, const Given& given) {
-  const FsEntry* root = find_rule(given.fs, "/");
-  plan.view.whole_root = (root == nullptr || root->access != Access::kNone) && !needs_own_root(plan, given);
+Result<PathPlan> choose_root(PathPlan plan, const PlanInput& input) {
+  const FsEntry* root = find_rule(input.fs, "/");
+  plan.view.whole_root = (root == nullptr || root->access != Access::kNone) && !needs_own_root(plan, input);
   return plan;
 }
 
-Result<PathPlan> plan_volumes(PathPlan plan, const Given& given) {
-  for (const Volume& volume : given.fs.volumes) {
-    const auto source = given.host.canonical(volume.source);
+Result<PathPlan> plan_volumes(PathPlan plan, const PlanInput& input) {
+  for (const Volume& volume : input.fs.volumes) {
+    const auto source = input.host.canonical(volume.source);
     if (!source)
       return Error(Code::kInvalidArgument, format("cannot mount volume {}", quoted(volume.source)))
           .reason(format("it does not exist ({})", to_string(volume.origin)))
           .next("create it first");
-    BELLJAR_CHECK(check_target(plan, given, volume, *source));
-    if (is_missing(plan, given, volume) && given.kind_of(*source) == PathKind::kDirectory) make_name(plan, given, volume);
+    BELLJAR_CHECK(check_target(plan, input, volume, *source));
+    if (is_missing(plan, input, volume) && input.kind_of(*source) == PathKind::kDirectory) make_name(plan, input, volume);
     plan.view.binds.push_back({.source = *source,
                                .target = volume.target,
                                .readonly = volume.readonly,
-                               .directory = given.kind_of(*source) == PathKind::kDirectory});
+                               .directory = input.kind_of(*source) == PathKind::kDirectory});
     if (!volume.readonly) plan.writable.push_back(volume.target);
   }
   return plan;
 }
 
-Result<PathPlan> check_volumes(PathPlan plan, const Given& given) {
-  for (const auto& [source, volume] : given.elsewhere) {
+Result<PathPlan> check_volumes(PathPlan plan, const PlanInput& input) {
+  for (const auto& [source, volume] : input.remapped_volumes) {
     for (const std::string& path : plan.beside_volumes) {
       if (is_under(path, source) || is_under(source, path)) return leads_around(*volume, "hidden", path);
     }
-    for (const FsEntry& entry : given.fs.entries) {
+    for (const FsEntry& entry : input.fs.entries) {
       if (entry.access == Access::kWrite || entry.path == "/" || (entry.access == Access::kRead && volume->readonly)) continue;
       const bool within =
-          entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(given.fs, source) == &entry;
+          entry.glob ? glob_meets(entry.path, source) : is_under(entry.path, source) || find_rule(input.fs, source) == &entry;
       if (within) return leads_around(*volume, entry.access == Access::kNone ? "hidden" : "read-only", entry.path);
     }
   }

@@ -278,13 +278,13 @@ int main(int argc, char** argv) {
   using namespace belljar::inside;
   prctl(PR_SET_DUMPABLE, 0);
   const char* door = nullptr;
-  Wanted wanted;
+  SocketRequests requests;
   for (int i = 1; i + 1 < argc; i += 2) {
     const char* const value = argv[i + 1];
     if (strcmp(argv[i], "--open-files") == 0) g_setup.open_files = strtoull(value, nullptr, 10);
     else if (strcmp(argv[i], "--file-size") == 0) g_setup.file_size = strtoull(value, nullptr, 10);
     else if (strcmp(argv[i], "--door") == 0) door = value;
-    else if (strcmp(argv[i], "--socket") != 0 || !add_socket(wanted, value)) return 2;
+    else if (strcmp(argv[i], "--socket") != 0 || !add_socket(requests, value)) return 2;
   }
   sigset_t mask;
   sigemptyset(&mask);
@@ -297,7 +297,7 @@ int main(int argc, char** argv) {
   g_setup.null = open("/dev/null", O_RDONLY | O_CLOEXEC);
   if (g_setup.null < 0) return 4;
   // Before the greeting: no command runs until who listens behind the door has closed it.
-  if (door != nullptr && !pass_out(door, wanted, g_maker)) return 5;
+  if (door != nullptr && !hand_over_sockets(door, requests, g_maker)) return 5;
   greet();
   pollfd* set = nullptr;
   size_t room = 0;

@@ -23,33 +23,33 @@ constexpr int kBacklog = 4096;
 
 void complain(const char* what) { dprintf(2, "belljar-inside: %s: %s\n", what, strerror(errno)); }
 
-int bind_to(int fd, const WantedSocket& wanted) {
+int bind_to(int fd, const SocketRequest& requests) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(wanted.port);
-  address.sin_addr.s_addr = htonl(wanted.address);
+  address.sin_port = htons(requests.port);
+  address.sin_addr.s_addr = htonl(requests.address);
   return bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address);
 }
 
-bool prepare(int fd, const WantedSocket& wanted) {
+bool prepare(int fd, const SocketRequest& requests) {
   const int on = 1;
-  if (wanted.kind == 'D') return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0 && bind_to(fd, wanted) == 0;
-  if (wanted.kind != 'L') return true;
-  return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind_to(fd, wanted) == 0 && listen(fd, kBacklog) == 0;
+  if (requests.kind == 'D') return setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof on) == 0 && bind_to(fd, requests) == 0;
+  if (requests.kind != 'L') return true;
+  return setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) == 0 && bind_to(fd, requests) == 0 && listen(fd, kBacklog) == 0;
 }
 
 // -1, and errno.
-int open_socket(const WantedSocket& wanted, int& maker) {
-  if (wanted.kind == 'M') {
+int open_socket(const SocketRequest& requests, int& maker) {
+  if (requests.kind == 'M') {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | kFlags, 0, ends) != 0) return -1;
     close_fd(maker);
     maker = ends[1];
     return ends[0];
   }
-  int fd = wanted.kind == 'N' ? socket(AF_NETLINK, SOCK_RAW | kFlags, NETLINK_SOCK_DIAG)
-                              : socket(AF_INET, (wanted.kind == 'D' ? SOCK_DGRAM : SOCK_STREAM) | kFlags, 0);
-  if (fd >= 0 && !prepare(fd, wanted)) {
+  int fd = requests.kind == 'N' ? socket(AF_NETLINK, SOCK_RAW | kFlags, NETLINK_SOCK_DIAG)
+                                : socket(AF_INET, (requests.kind == 'D' ? SOCK_DGRAM : SOCK_STREAM) | kFlags, 0);
+  if (fd >= 0 && !prepare(fd, requests)) {
     const int error = errno;
     close_fd(fd);
     errno = error;
@@ -76,9 +76,9 @@ bool send_with(int to, char* bytes, size_t size, const int* fds, size_t count) {
 
 }  // namespace
 
-bool add_socket(Wanted& wanted, const char* text) {
-  if (wanted.count == kMostSockets || strchr("LDNM", text[0]) == nullptr || text[0] == '\0') return false;
-  WantedSocket& socket = wanted.sockets[wanted.count++];
+bool add_socket(SocketRequests& requests, const char* text) {
+  if (requests.count == kMostSockets || strchr("LDNM", text[0]) == nullptr || text[0] == '\0') return false;
+  SocketRequest& socket = requests.sockets[requests.count++];
   socket.kind = text[0];
   char* end = nullptr;
   socket.address = static_cast<uint32_t>(strtoul(text + 1, &end, 10));
@@ -86,17 +86,17 @@ bool add_socket(Wanted& wanted, const char* text) {
   return *end == '\0';
 }
 
-bool pass_out(const char* path, const Wanted& wanted, int& maker) {
+bool hand_over_sockets(const char* path, const SocketRequests& requests, int& maker) {
   char errors[4 * kMostSockets];
   int made[kMostSockets];
   size_t count = 0;
-  for (size_t i = 0; i < wanted.count; ++i) {
-    const int fd = open_socket(wanted.sockets[i], maker);
+  for (size_t i = 0; i < requests.count; ++i) {
+    const int fd = open_socket(requests.sockets[i], maker);
     put32(errors + 4 * i, fd < 0 ? static_cast<uint32_t>(errno) : 0);
     if (fd >= 0) made[count++] = fd;
   }
   int door = call(path);
-  const bool sent = door >= 0 && send_with(door, errors, 4 * wanted.count, made, count);
+  const bool sent = door >= 0 && send_with(door, errors, 4 * requests.count, made, count);
   if (!sent) complain("cannot pass the sockets of the network out");
   close_fd(door);
   for (size_t i = 0; i < count; ++i) close(made[i]);

@@ -21,14 +21,14 @@ namespace {
 // As it is sent: the step (c: the working directory, e: execve, r: a resource of ours, l: the filter), the errno.
 constexpr size_t kFailureSize = 5;
 
-struct Words {
+struct ExecArguments {
   char** argv = nullptr;
   char** envp = nullptr;
   char* cwd = nullptr;
 };
 
 // "argc envc" as two numbers, then cwd, argv and the variables, each ended by NUL.
-bool take_apart(Command& command, Words& words) {
+bool parse_request(Command& command, ExecArguments& arguments) {
   if (command.request_size < 8) return false;
   const size_t argc = get32(command.request), envc = get32(command.request + 4);
   char* at = command.request + 8;
@@ -36,22 +36,22 @@ bool take_apart(Command& command, Words& words) {
   size_t inherited = 0;
   while (environ[inherited] != nullptr) ++inherited;
   if (argc == 0 || argc > command.request_size || envc > command.request_size) return false;
-  words.argv = static_cast<char**>(calloc(argc + 1, sizeof(char*)));
-  words.envp = static_cast<char**>(calloc(inherited + envc + 1, sizeof(char*)));
-  if (words.argv == nullptr || words.envp == nullptr) return false;
+  arguments.argv = static_cast<char**>(calloc(argc + 1, sizeof(char*)));
+  arguments.envp = static_cast<char**>(calloc(inherited + envc + 1, sizeof(char*)));
+  if (arguments.argv == nullptr || arguments.envp == nullptr) return false;
   size_t variables = 0;
-  for (; variables < inherited; ++variables) words.envp[variables] = environ[variables];
+  for (; variables < inherited; ++variables) arguments.envp[variables] = environ[variables];
   for (size_t i = 0; i < 1 + argc + envc; ++i) {
     char* const stop = static_cast<char*>(memchr(at, 0, static_cast<size_t>(end - at)));
     if (stop == nullptr) return false;
-    if (i == 0) words.cwd = at;
-    else if (i <= argc) words.argv[i - 1] = at;
+    if (i == 0) arguments.cwd = at;
+    else if (i <= argc) arguments.argv[i - 1] = at;
     else {
       const char* const equals = strchr(at, '=');
       if (equals == nullptr) return false;
       size_t slot = 0;  // what is asked for names each variable once: only ours can be in its place
-      while (slot < inherited && strncmp(words.envp[slot], at, static_cast<size_t>(equals - at) + 1) != 0) ++slot;
-      words.envp[slot < inherited ? slot : variables++] = at;
+      while (slot < inherited && strncmp(arguments.envp[slot], at, static_cast<size_t>(equals - at) + 1) != 0) ++slot;
+      arguments.envp[slot < inherited ? slot : variables++] = at;
     }
     at = stop + 1;
   }
@@ -67,13 +67,13 @@ const char* variable(char* const* envp, const char* name) {
 }
 
 // As execvpe(3), in the child: the working directory is the command's, which a relative entry of PATH is seen from.
-int exec_in_path(const Words& words) {
-  const char* const program = words.argv[0];
+int exec_in_path(const ExecArguments& arguments) {
+  const char* const program = arguments.argv[0];
   if (strchr(program, '/') != nullptr) {
-    execve(program, words.argv, words.envp);
+    execve(program, arguments.argv, arguments.envp);
     return errno;
   }
-  const char* path = variable(words.envp, "PATH");
+  const char* path = variable(arguments.envp, "PATH");
   if (path == nullptr) path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
   int found = ENOENT;
   for (bool more = true; more;) {
@@ -82,7 +82,7 @@ int exec_in_path(const Words& words) {
     const int length = static_cast<int>(stop - path);
     const int printed = snprintf(full, sizeof full, "%.*s%s%s", length, path, length == 0 ? "" : "/", program);
     if (printed > 0 && static_cast<size_t>(printed) < sizeof full) {
-      execve(full, words.argv, words.envp);
+      execve(full, arguments.argv, arguments.envp);
       if (errno == EACCES) found = EACCES;
       else if (errno != ENOENT && errno != ENOTDIR) return errno;
     }
@@ -92,13 +92,13 @@ int exec_in_path(const Words& words) {
   return found;
 }
 
-struct Ends {
+struct ChildStdio {
   int in = -1, out = -1, err = -1;  // the command's
   int failure = -1;                 // where its child tells why it could not become it; closed by execve(2)
   bool terminal = false;
 };
 
-[[noreturn]] void fail(const Ends& ends, char step, int error) {
+[[noreturn]] void fail(const ChildStdio& ends, char step, int error) {
   char told[kFailureSize] = {step};
   put32(told + 1, static_cast<uint32_t>(error));
   while (write(ends.failure, told, sizeof told) < 0 && errno == EINTR) {
@@ -125,7 +125,7 @@ void close_others() {
 }
 
 // In the child.
-[[noreturn]] void become(const Setup& setup, const Words& words, const Ends& ends) {
+[[noreturn]] void become(const Setup& setup, const ExecArguments& arguments, const ChildStdio& ends) {
   close_others();
   setsid();
   if (dup2(ends.in, 0) < 0 || dup2(ends.out, 1) < 0 || dup2(ends.err, 2) < 0) fail(ends, 'r', errno);
@@ -134,16 +134,16 @@ void close_others() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   limit(RLIMIT_NOFILE, setup.open_files);
   limit(RLIMIT_FSIZE, setup.file_size);
-  if (chdir(words.cwd) != 0) fail(ends, 'c', errno);
+  if (chdir(arguments.cwd) != 0) fail(ends, 'c', errno);
   struct sigaction plain{};
   plain.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &plain, nullptr);
   sigprocmask(SIG_SETMASK, &setup.mask, nullptr);
   if (const int error = install_filter(setup); error != 0) fail(ends, 'l', error);
-  fail(ends, 'e', exec_in_path(words));
+  fail(ends, 'e', exec_in_path(arguments));
 }
 
-bool open_terminal(Command& command, Ends& ends, uint16_t rows, uint16_t columns) {
+bool open_terminal(Command& command, ChildStdio& ends, uint16_t rows, uint16_t columns) {
   const int master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
   if (master < 0) return false;
   command.out = master;
@@ -164,7 +164,7 @@ bool open_terminal(Command& command, Ends& ends, uint16_t rows, uint16_t columns
   return ends.out >= 0 && ends.err >= 0 && command.in >= 0;
 }
 
-bool open_pipes(const Setup& setup, Command& command, Ends& ends, bool input) {
+bool open_pipes(const Setup& setup, Command& command, ChildStdio& ends, bool input) {
   int pair[2];
   if (pipe2(pair, O_CLOEXEC) != 0) return false;
   command.out = pair[0];
@@ -187,7 +187,7 @@ bool open_pipes(const Setup& setup, Command& command, Ends& ends, bool input) {
 
 // 0, or the errno. fork(2) and no vfork(2): until its execve(2) a child can be stopped by any command, and may wait there for a
 // file (a lease, fcntl(2)); we must not wait for it, since who stops us would outlive the line.
-int run(const Setup& setup, Command& command, Ends& ends, const Words& words) {
+int run(const Setup& setup, Command& command, ChildStdio& ends, const ExecArguments& arguments) {
   int pair[2];
   if (pipe2(pair, O_CLOEXEC) != 0) return errno;
   command.begin = pair[0];
@@ -195,7 +195,7 @@ int run(const Setup& setup, Command& command, Ends& ends, const Words& words) {
   fcntl(command.begin, F_SETFL, O_NONBLOCK);
   command.started_us = now_us();
   command.pid = fork();
-  if (command.pid == 0) become(setup, words, ends);
+  if (command.pid == 0) become(setup, arguments, ends);
   if (command.pid < 0) return errno;
   command.started = true;
   return 0;
@@ -219,23 +219,23 @@ void tell_failure(Command& command, char step, uint32_t error) {
 void start_command(const Setup& setup, Command& command, const char* payload, size_t size) {
   int error = EINVAL;
   const bool input = size >= 5 && (payload[0] & 1) != 0, terminal = size >= 5 && (payload[0] & 2) != 0;
-  Words words;
-  Ends ends;
-  if (size >= 5 && take_apart(command, words)) {
+  ExecArguments arguments;
+  ChildStdio ends;
+  if (size >= 5 && parse_request(command, arguments)) {
     const auto u16 = [&](int at) {
       return static_cast<uint16_t>(static_cast<unsigned char>(payload[at]) << 8 | static_cast<unsigned char>(payload[at + 1]));
     };
     command.oom_before = oom_kills();
     command.pids_before = pids_refused();
     const bool open = terminal ? open_terminal(command, ends, u16(1), u16(3)) : open_pipes(setup, command, ends, input);
-    error = open ? run(setup, command, ends, words) : errno;
+    error = open ? run(setup, command, ends, arguments) : errno;
   }
   close_fd(ends.in);
   close_fd(ends.out);
   close_fd(ends.err);
   close_fd(ends.failure);
-  free(words.argv);
-  free(words.envp);
+  free(arguments.argv);
+  free(arguments.envp);
   free(command.request);
   command.request = nullptr;
   if (!command.started) tell_failure(command, 'r', static_cast<uint32_t>(error));

@@ -1,3 +1,13 @@
+// Finding and ending the process tree of one command among those of others, without a cgroup of its own.
+//
+// In a container for several commands all share one cgroup and one pid namespace, so membership is derived
+// from /proc. A command's process is a subreaper: what its descendants leave behind comes to it and not to
+// pid 1. So descent from it marks a process (mark_tree); what came to pid 1 because the command has ended
+// itself is told apart by what was there before, by session and by start time.
+//
+// A listing of /proc is no snapshot: a process may fork behind the reader and end before it is read. So one
+// listing proves nothing. The tree is stopped until no new process shows, then killed until nobody is found
+// that was not sent SIGKILL (kill_tree), for two listings in a row.
 #include "launch/inside/tree.h"
 
 #include <dirent.h>
@@ -13,9 +23,9 @@ namespace belljar::inside {
 namespace {
 
 constexpr int kMostDisturbed = 200;
-constexpr int kQuietLooks = 2;             // one may miss who forks just as pids begin anew
-constexpr long long kKillPatience = 3000;  // ms; who waits outside gives us ten seconds
-constexpr useconds_t kBetweenLooks = 500;  // µs, while the command's own process has not stopped yet
+constexpr int kQuietRounds = 2;             // one may miss who forks just as pids begin anew
+constexpr long long kKillPatience = 3000;   // ms; who waits outside gives us ten seconds
+constexpr useconds_t kBetweenRounds = 500;  // µs, while the command's own process has not stopped yet
 
 // As field 22 of /proc/pid/stat counts, less one: what has not begun a tick yet has the number of the one before.
 unsigned long long now_ticks() {
@@ -43,27 +53,27 @@ unsigned long long counter_in(const char* path, const char* key) {
   return 0;
 }
 
-enum class Side : char { kUnknown, kMarked, kOther };  // of the command that is ended, or of another
+enum class Membership : char { kUnknown, kMarked, kOther };  // of the command that is ended, or of another
 
-struct Known {
+struct ProcessRecord {
   pid_t pid, parent, session;
   unsigned long long start;
   int threads;
   char state;  // of its first thread, as in /proc/pid/stat
-  Side side;
+  Membership side;
   int sent;  // what it was sent last by who ends its tree
 };
 
 // By pid, as /proc lists them. The one before stays, so that a listing knows whom it has met.
 struct Listing {
-  Known known[kMostProcesses];
+  ProcessRecord known[kMostProcesses];
   size_t count;
   bool one_left;  // between its name and its state: what it forked may not be here
 };
 Listing g_listings[2];
 Listing* g_now = &g_listings[0];
 
-bool read_stat(const char* path, pid_t pid, Known& known) {
+bool read_stat(const char* path, pid_t pid, ProcessRecord& known) {
   const int fd = open(path, O_RDONLY | O_CLOEXEC);
   if (fd < 0) return false;
   char text[1024];
@@ -79,11 +89,11 @@ bool read_stat(const char* path, pid_t pid, Known& known) {
   if (sscanf(rest + 1, " %c %d %*d %d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %d %*d %llu", &state, &parent, &session,
              &threads, &start) != 5)
     return false;
-  known = {pid, parent, session, start, threads, state, Side::kUnknown, 0};
+  known = {pid, parent, session, start, threads, state, Membership::kUnknown, 0};
   return true;
 }
 
-Known* find_known(Listing& listing, pid_t pid) {
+ProcessRecord* find_known(Listing& listing, pid_t pid) {
   size_t low = 0, high = listing.count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
@@ -96,7 +106,7 @@ Known* find_known(Listing& listing, pid_t pid) {
 bool has_ended(char state) { return state == 'Z' || state == 'X'; }
 
 // A process whose first thread has ended reads as a zombie while the others run.
-bool is_dead(const Known& known) { return has_ended(known.state) && known.threads <= 1; }
+bool is_dead(const ProcessRecord& known) { return has_ended(known.state) && known.threads <= 1; }
 
 void list_processes() {
   Listing& before = *g_now;
@@ -108,7 +118,7 @@ void list_processes() {
   while (const dirent* entry = readdir(proc)) {
     const int pid = atoi(entry->d_name);
     if (pid <= 1 || g_now->count == kMostProcesses) continue;
-    Known& known = g_now->known[g_now->count];
+    ProcessRecord& known = g_now->known[g_now->count];
     char path[32];
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     if (!read_stat(path, pid, known)) {
@@ -116,7 +126,7 @@ void list_processes() {
       continue;
     }
     ++g_now->count;
-    const Known* const met = find_known(before, pid);
+    const ProcessRecord* const met = find_known(before, pid);
     if (met != nullptr && met->start == known.start) known.sent = met->sent;
   }
   closedir(proc);
@@ -146,7 +156,7 @@ bool is_session_of_others(const Command& command, pid_t session) {
 
 // What the command forked when it had been told to end, and left behind: its parent is gone, and with it the command's own process,
 // to which such a one comes. A session is never entered from outside it, so who is in one that was another's is another's.
-bool is_late_orphan(const Command& command, const Known& known) {
+bool is_late_orphan(const Command& command, const ProcessRecord& known) {
   return command.told_at != 0 && known.parent == 1 && known.start >= command.told_at && !is_a_commands_own(known.pid) &&
          !is_session_of_others(command, known.session);
 }
@@ -155,10 +165,10 @@ void spread() {
   for (bool more = true; more;) {
     more = false;
     for (size_t i = 0; i < g_now->count; ++i) {
-      Known& known = g_now->known[i];
-      if (known.side != Side::kUnknown) continue;
-      const Known* const parent = find_known(*g_now, known.parent);
-      if (parent == nullptr || parent->side == Side::kUnknown) continue;
+      ProcessRecord& known = g_now->known[i];
+      if (known.side != Membership::kUnknown) continue;
+      const ProcessRecord* const parent = find_known(*g_now, known.parent);
+      if (parent == nullptr || parent->side == Membership::kUnknown) continue;
       known.side = parent->side;
       more = true;
     }
@@ -168,28 +178,29 @@ void spread() {
 // Marks the command, what it was when it was told to end, what it left behind since, and all that descends from any of them.
 void mark_tree(const Command& command) {
   list_processes();
-  if (Known* const own = command.exited ? nullptr : find_known(*g_now, command.pid); own != nullptr) own->side = Side::kMarked;
+  if (ProcessRecord* const own = command.exited ? nullptr : find_known(*g_now, command.pid); own != nullptr)
+    own->side = Membership::kMarked;
   for (size_t v = 0; v < command.victim_count; ++v) {
-    Known* const victim = find_known(*g_now, command.victims[v].pid);
-    if (victim != nullptr && victim->start == command.victims[v].start) victim->side = Side::kMarked;
+    ProcessRecord* const victim = find_known(*g_now, command.victims[v].pid);
+    if (victim != nullptr && victim->start == command.victims[v].start) victim->side = Membership::kMarked;
   }
   for (size_t i = 0; i < g_now->count; ++i) {
-    Known& known = g_now->known[i];
-    if (known.side == Side::kUnknown && known.parent <= 1)
-      known.side = is_late_orphan(command, known) ? Side::kMarked : Side::kOther;
+    ProcessRecord& known = g_now->known[i];
+    if (known.side == Membership::kUnknown && known.parent <= 1)
+      known.side = is_late_orphan(command, known) ? Membership::kMarked : Membership::kOther;
   }
   spread();
 }
 
-bool is_own(const Command& command, const Known& known) { return !command.exited && known.pid == command.pid; }
+bool is_own(const Command& command, const ProcessRecord& known) { return !command.exited && known.pid == command.pid; }
 
 // To all that are marked, the command's own process or the others; how many of them had not been sent it yet, those included that
 // have died meanwhile: what they forked may not be listed.
 size_t signal_marked(const Command& command, int number, bool own) {
   size_t fresh = 0;
   for (size_t i = 0; i < g_now->count; ++i) {
-    Known& known = g_now->known[i];
-    if (known.side != Side::kMarked || is_own(command, known) != own) continue;
+    ProcessRecord& known = g_now->known[i];
+    if (known.side != Membership::kMarked || is_own(command, known) != own) continue;
     if (known.sent != number) ++fresh;
     known.sent = number;
     kill(known.pid, number);  // who is dead does not mind
@@ -210,7 +221,7 @@ bool a_thread_runs(pid_t pid) {
   bool runs = false;
   while (const dirent* entry = runs ? nullptr : readdir(tasks)) {
     const int thread = atoi(entry->d_name);
-    Known known;
+    ProcessRecord known;
     snprintf(path, sizeof path, "/proc/%d/task/%d/stat", pid, thread);
     runs = thread > 0 && read_stat(path, thread, known) && !has_ended(known.state) && known.state != 'T' && known.state != 't';
   }
@@ -219,13 +230,13 @@ bool a_thread_runs(pid_t pid) {
 }
 
 bool own_runs(const Command& command) {
-  const Known* const own = command.exited ? nullptr : find_known(*g_now, command.pid);
+  const ProcessRecord* const own = command.exited ? nullptr : find_known(*g_now, command.pid);
   if (own == nullptr || is_dead(*own)) return false;
   if (has_ended(own->state)) return a_thread_runs(own->pid);
   return own->state != 'T' && own->state != 't';
 }
 
-size_t count_of(Side side) {
+size_t count_of(Membership side) {
   size_t count = 0;
   for (size_t i = 0; i < g_now->count; ++i) count += g_now->known[i].side == side ? 1 : 0;
   return count;
@@ -234,11 +245,11 @@ size_t count_of(Side side) {
 void remember_others(Command& command) {
   free(command.others);
   command.other_count = 0;
-  command.others = static_cast<pid_t*>(calloc(count_of(Side::kOther) + 1, sizeof(pid_t)));
+  command.others = static_cast<pid_t*>(calloc(count_of(Membership::kOther) + 1, sizeof(pid_t)));
   if (command.others == nullptr) return;
   for (size_t i = 0; i < g_now->count; ++i) {
-    const Known& known = g_now->known[i];
-    if (known.side == Side::kOther) command.others[command.other_count++] = known.session;
+    const ProcessRecord& known = g_now->known[i];
+    if (known.side == Membership::kOther) command.others[command.other_count++] = known.session;
   }
 }
 
@@ -251,11 +262,11 @@ void remember_tree(Command& command) {
   }
   free(command.victims);
   command.victim_count = 0;
-  command.victims = static_cast<Victim*>(calloc(count_of(Side::kMarked) + 1, sizeof(Victim)));
+  command.victims = static_cast<Victim*>(calloc(count_of(Membership::kMarked) + 1, sizeof(Victim)));
   if (command.victims == nullptr) return;
   for (size_t i = 0; i < g_now->count; ++i) {
-    const Known& known = g_now->known[i];
-    if (known.side == Side::kMarked && !is_dead(known)) command.victims[command.victim_count++] = {known.pid, known.start};
+    const ProcessRecord& known = g_now->known[i];
+    if (known.side == Membership::kMarked && !is_dead(known)) command.victims[command.victim_count++] = {known.pid, known.start};
   }
 }
 
@@ -290,11 +301,11 @@ void kill_tree(const Command& command) {
     if (number == SIGSTOP) {
       number = SIGKILL;
       give_up = now_ms() + kKillPatience;
-    } else if (late || (quiet >= kQuietLooks && !own_runs(command))) {
+    } else if (late || (quiet >= kQuietRounds && !own_runs(command))) {
       signal_marked(command, SIGKILL, true);
       return;
-    } else if (quiet >= kQuietLooks) {
-      usleep(kBetweenLooks);
+    } else if (quiet >= kQuietRounds) {
+      usleep(kBetweenRounds);
     }
   }
 }

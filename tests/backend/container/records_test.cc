@@ -37,8 +37,9 @@ TEST(Records, ARequestHoldsWordsAndVariables) {
 }
 
 TEST(Records, AnEndThatIsTooShortIsRefused) {
-  EXPECT_FALSE(parse_ended(std::string(37, '\0')));
-  const auto ended = parse_ended(std::string("\0\0\1\0", 4) + std::string(24, '\0') + std::string("\1\0\0\0\0\0\0\0\0\x2a", 10));
+  EXPECT_FALSE(parse_exit_record(std::string(37, '\0')));
+  const auto ended =
+      parse_exit_record(std::string("\0\0\1\0", 4) + std::string(24, '\0') + std::string("\1\0\0\0\0\0\0\0\0\x2a", 10));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->status, 256);
   EXPECT_TRUE(ended->out_of_memory);

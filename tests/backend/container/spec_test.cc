@@ -29,7 +29,7 @@
 namespace belljar::backend::container {
 namespace {
 
-const Installed kInstalled{"/state/inside", "/state/closed", "/state/closed.d", "/state/resolv.conf", "/state"};
+const InstalledFiles kInstalled{"/state/inside", "/state/closed", "/state/closed.d", "/state/resolv.conf", "/state"};
 
 struct Case {
   test::FakeHost host;
@@ -39,22 +39,22 @@ struct Case {
   bool rootless = false;
 
   Case() { host.dir("/home/me/project").dir("/tmp", 0, 01777).dir("/opt/data"); }
-  Result<Planned> plan() const { return plan_container(host, policy, place, options, kInstalled, rootless); }
+  Result<ContainerPlan> plan() const { return plan_container(host, policy, place, options, kInstalled, rootless); }
 };
 
-std::string bind_at(const Planned& planned, const std::string& target) {
+std::string bind_at(const ContainerPlan& planned, const std::string& target) {
   for (const Bind& bind : planned.spec.binds) {
     if (bind.target == target) return bind.source + (bind.readonly ? " ro" : " rw");
   }
   return "none";
 }
 
-EnforcementClause clause(const Planned& planned, const std::string& name) {
+EnforcementClause clause(const ContainerPlan& planned, const std::string& name) {
   const auto found = std::ranges::find(planned.report, name, &EnforcementClause::clause);
   return found == planned.report.end() ? EnforcementClause{} : *found;
 }
 
-std::string enforced(const Planned& planned, const std::string& name) {
+std::string enforced(const ContainerPlan& planned, const std::string& name) {
   const EnforcementClause found = clause(planned, name);
   return found.clause.empty() ? "absent" : std::string(to_string(found.enforced));
 }
@@ -93,11 +93,11 @@ TEST(ContainerSpec, NoBindShowsTheEnginesSocket) {
   Case given;
   given.host.file("/srv/engine/e.sock").dir("/srv/other").link("/srv/alias", "/srv/engine").file("/home/me/project/run/own.sock");
   given.host.file("/run/docker.sock");
-  const auto closed = [&](std::vector<FsEntry> entries, const std::vector<std::string>& doors = {"/srv/alias/e.sock"}) {
+  const auto closed = [&](std::vector<FsEntry> entries, const std::vector<std::string>& privileged_paths = {"/srv/alias/e.sock"}) {
     given.policy.filesystem.entries = std::move(entries);
     const auto planned = given.plan();
     EXPECT_TRUE(planned) << planned.error().line();
-    return check_doors_closed(given.host, planned->spec.binds, doors);
+    return check_privileged_paths_hidden(given.host, planned->spec.binds, privileged_paths);
   };
   for (const char* shown : {"/srv/engine", "/srv/alias", "/srv", "/srv/engine/e.sock"}) {
     const auto refused = closed({{.path = shown, .access = Access::kRead}});
@@ -464,7 +464,7 @@ TEST(ContainerSpec, SiblingsAreNotThere) {
   Case given;
   given.host.dir("/opt/data/b");
   EXPECT_EQ(enforced(*given.plan(), "filesystem.siblings"), "absent");
-  given.place.siblings = SiblingPlaces{.hidden = {"/opt/data/b"}};
+  given.place.siblings = SiblingWorkspaces{.hidden = {"/opt/data/b"}};
   auto planned = given.plan();
   EXPECT_EQ(enforced(*planned, "filesystem.siblings"), "full");
   lower_root({"/mnt"}, planned->report);
@@ -483,7 +483,7 @@ TEST(ContainerSpec, EveryFullClauseCanBeLess) {
   const auto planned = given.plan();
   ASSERT_TRUE(planned) << planned.error().line();
   const auto after = [&](const std::function<void(EnforcementReport&)>& change) {
-    Planned other{.spec = planned->spec, .report = planned->report};
+    ContainerPlan other{.spec = planned->spec, .report = planned->report};
     change(other.report);
     return other;
   };
@@ -496,15 +496,15 @@ TEST(ContainerSpec, EveryFullClauseCanBeLess) {
     PathPlan paths;
     paths.writable = {"/home/me/project"};
     paths.view.private_dirs.push_back({.target = "/tmp"});
-    return Planned{.spec = spec,
-                   .report = report_container(given.policy, given.options, paths, {1000, 1000, 1000, 1000}, false, spec)};
+    return ContainerPlan{.spec = spec,
+                         .report = report_container(given.policy, given.options, paths, {1000, 1000, 1000, 1000}, false, spec)};
   };
   const InsideStatus right{.pid = 1, .uid = 1000, .gid = 1000, .no_new_privs = 1, .capabilities = 0, .own_terminals = true};
   EXPECT_EQ(status(right).report, planned->report);
   EXPECT_EQ(status({}).report, planned->report) << "a kernel of its own need not say";
-  const std::multimap<std::string, Planned> less = [&] {
-    std::multimap<std::string, Planned> all;
-    const auto add = [&](const char* name, Planned other) { all.emplace(name, std::move(other)); };
+  const std::multimap<std::string, ContainerPlan> less = [&] {
+    std::multimap<std::string, ContainerPlan> all;
+    const auto add = [&](const char* name, ContainerPlan other) { all.emplace(name, std::move(other)); };
     InsideStatus told = right;
     told.pid = 7;
     add("processes", status(told));

@@ -267,7 +267,7 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   prepared.plan.outside_uid = 1000;
   prepared.plan.landlock = {.enabled = true, .handled_fs = 1, .scoped = 3};
   prepared.remove_after.emplace_back("/tmp/belljar-1");
-  broker::HeldPaths held;
+  broker::EnforcedPaths held;
   held.writable = paths.writable;
   held.readonly = paths.readonly;
   held.readable = {"/"};
@@ -282,7 +282,7 @@ EnforcementReport landlock(const FakeHost& host, const Policy& policy, const Cha
   return report_landlock_tier(host, policy, place, paths, prepared);
 }
 
-Workplace with_siblings(SiblingPlaces siblings) {
+Workplace with_siblings(SiblingWorkspaces siblings) {
   Workplace place = kPlace;
   place.siblings = std::move(siblings);
   return place;
@@ -297,10 +297,10 @@ TEST(Report, SiblingsAreHeldAsFarAsTheyAreKnown) {
     const auto found = std::ranges::find(report, "filesystem.siblings", &EnforcementClause::clause);
     return found == report.end() ? EnforcementClause{} : *found;
   };
-  const auto in = [&](const Policy& policy, const SiblingPlaces& siblings, const Change& change) {
+  const auto in = [&](const Policy& policy, const SiblingWorkspaces& siblings, const Change& change) {
     return clause(native(host, policy, change, with_siblings(siblings)));
   };
-  const SiblingPlaces one{.hidden = {"/srv/b"}};
+  const SiblingWorkspaces one{.hidden = {"/srv/b"}};
   const EnforcementClause held = in(busy_policy(), one, nothing);
   EXPECT_EQ(held.enforced, Enforced::kPartial);
   EXPECT_EQ(held.asked, "workspaces of this user's other sandboxes hidden, 1 now");

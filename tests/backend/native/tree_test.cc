@@ -51,7 +51,7 @@ TEST(BuildTree, TheStageIsCoveredInEveryView) {
 }
 
 // Whatever the policy treats apart below the workspace comes out of the overlay: the host's own directory is only its floor.
-// Root's are made while the rest is still being planned (launch/early.h): where that fails the child makes them again, later.
+// Root's are made while the rest is still being planned (launch/early_setup.h): where that fails the child makes them again, later.
 TEST(BuildTree, TheHiddenNamesNeedNothingElseOnTheStage) {
   if (::geteuid() != 0) GTEST_SKIP() << "only as root: names in a closed directory are made past its mode";
   FakeHost host = usual_host();

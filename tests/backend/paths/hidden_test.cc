@@ -42,7 +42,7 @@ TEST(PlanPaths, SiblingsAreCoveredAndOneAroundLeavesTheWayToTheWorkspace) {
   FakeHost host = usual_host();
   host.dir("/srv/b").dir("/home/u/c").dir("/srv/closed", 0, 0700).dir("/tmp/t").dir("/srv/pool/1").dir("/srv/pool/2");
   Workplace place = kPlace;
-  place.siblings = SiblingPlaces{.hidden = {"/home/u/c", "/srv/b", "/srv/closed", "/srv/gone", "/tmp/t"}};
+  place.siblings = SiblingWorkspaces{.hidden = {"/home/u/c", "/srv/b", "/srv/closed", "/srv/gone", "/tmp/t"}};
   const PathPlan paths = plan(host, {}, place);
   for (const char* name : {"/srv/b", "/home/u/c", "/srv/closed"}) EXPECT_TRUE(hides(paths, name)) << name;
   EXPECT_FALSE(hides(paths, "/srv/gone"));
@@ -51,7 +51,7 @@ TEST(PlanPaths, SiblingsAreCoveredAndOneAroundLeavesTheWayToTheWorkspace) {
   EXPECT_EQ(paths.hidden, plan(host, {}).hidden) << "no secrets";
   Workplace pooled = kPlace;
   pooled.workspace = pooled.cwd = "/srv/pool/1";
-  pooled.siblings = SiblingPlaces{.hidden = {"/srv/pool"}};
+  pooled.siblings = SiblingWorkspaces{.hidden = {"/srv/pool"}};
   EXPECT_EQ(plan(host, {}, pooled).ways, std::vector<std::string>{"/srv/pool"});
   pooled.siblings.reset();
   EXPECT_TRUE(plan(host, {}, pooled).ways.empty()) << "the twin";

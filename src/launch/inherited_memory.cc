@@ -46,7 +46,7 @@ struct Range {
 };
 
 // One line of proc_pid_maps(5), as much of it as is asked here.
-struct Line {
+struct MapsLine {
   Range range;
   bool writable = false, shared = false, of_file = false;
   char name[8]{};  // the beginning of it
@@ -56,14 +56,14 @@ struct Line {
 };
 
 // Reads such lines without memory of its own, as long as they may be.
-class Lines {
+class MapsReader {
  public:
-  explicit Lines(int fd) noexcept : fd_(fd) {}
-  bool next(Line& line) noexcept {
+  explicit MapsReader(int fd) noexcept : fd_(fd) {}
+  bool next(MapsLine& line) noexcept {
     line = {};
     int field = 0;
     std::size_t in_field = 0;
-    for (char letter = 0; take(letter);) {
+    for (char letter = 0; next_letter(letter);) {
       if (letter == '\n') return true;
       if (letter == ' ' && (field < kName || in_field == 0)) {  // many before the name, and some in it
         if (field < kName) ++field;
@@ -78,7 +78,7 @@ class Lines {
  private:
   enum Field : int { kRange, kFlags, kOffset, kDevice, kInode, kName };
 
-  bool take(char& letter) noexcept {
+  bool next_letter(char& letter) noexcept {
     if (at_ == size_) {
       const ssize_t got = ::read(fd_, buffer_, sizeof buffer_);
       if (got <= 0) return false;
@@ -89,7 +89,7 @@ class Lines {
     return true;
   }
 
-  void add(Line& line, int field, std::size_t place, char letter) noexcept {
+  void add(MapsLine& line, int field, std::size_t place, char letter) noexcept {
     if (field == kRange) {
       if (letter == '-') {
         line.range.start = line.range.end;
@@ -114,7 +114,7 @@ class Lines {
 
 constexpr std::size_t kOwnCalls = 64 * 1024;  // of stack, what serve() and its calls want
 constexpr int kMostRanges = 512;              // of more, the rest is kept
-Range given_back[kMostRanges];
+Range to_unmap[kMostRanges];
 
 // The environment for commands that bring none, in `bytes` of memory of its own.
 char* const* copy_environment(char* const* environment, std::size_t& bytes) noexcept {
@@ -154,7 +154,7 @@ Range thread_block() noexcept {
 constexpr std::size_t kMostKept = 5;
 
 // What to keep of memory that goes, by address.
-class Kept {
+class PreservedRanges {
  public:
   void add(const Range& range) noexcept {
     std::size_t at = count_++;
@@ -166,16 +166,16 @@ class Kept {
                        [&](const Range& kept) { return kept.start < range.end && range.start < kept.end; });
   }
   // The rest of `range` is added to given_back. How many of that there are then.
-  int leave(const Range& range, int given) const noexcept {
+  int add_rest(const Range& range, int count) const noexcept {
     std::uintptr_t at = range.start;
-    for (std::size_t i = 0; i < count_ && given < kMostRanges; ++i) {
+    for (std::size_t i = 0; i < count_ && count < kMostRanges; ++i) {
       const Range& kept = ranges_[i];
       if (kept.end <= at || kept.start >= range.end) continue;
-      if (kept.start > at) given_back[given++] = {at, kept.start};
+      if (kept.start > at) to_unmap[count++] = {at, kept.start};
       at = kept.end;
     }
-    if (at < range.end && given < kMostRanges) given_back[given++] = {at, range.end};
-    return given;
+    if (at < range.end && count < kMostRanges) to_unmap[count++] = {at, range.end};
+    return count;
   }
 
  private:
@@ -184,7 +184,7 @@ class Kept {
 };
 
 // `data`: the writable part of an image, when that was the line before.
-bool is_image(const Line& line, const Range& data) noexcept {
+bool is_image(const MapsLine& line, const Range& data) noexcept {
   // First: before Linux 6.6 a bss without a gap to the heap is called a heap, and is one mapping with it.
   const bool bss = data.end != 0 && line.range.start == data.end;
   if (bss && !line.shared) return true;
@@ -193,7 +193,7 @@ bool is_image(const Line& line, const Range& data) noexcept {
 }
 
 // What calls left on a stack below `limit`, but for `wanted` bytes.
-void clear_below(const Range& stack, const void* limit, std::size_t wanted, const Kept& kept) noexcept {
+void clear_below(const Range& stack, const void* limit, std::size_t wanted, const PreservedRanges& kept) noexcept {
   const Range below{stack.start, (reinterpret_cast<std::uintptr_t>(limit) - wanted) & ~std::uintptr_t{0xFFF}};
   if (below.end <= below.start || below.end > stack.end || kept.touches(below)) return;
   ::madvise(reinterpret_cast<void*>(below.start), below.end - below.start, MADV_DONTNEED);  // NOLINT(performance-no-int-to-ptr)
@@ -230,26 +230,26 @@ void drop_inherited_memory(ChildContext& context) noexcept {
   if (copy != nullptr) {
     const void* const frame = __builtin_frame_address(0);
     const Range block = thread_block();
-    Kept needed;
+    PreservedRanges needed;
     needed.add(block);
     needed.add(pages_of(&context, sizeof context));
     needed.add(pages_of(copy, copied));
-    needed.add(pages_of(given_back, sizeof given_back));
+    needed.add(pages_of(to_unmap, sizeof to_unmap));
     Range data;
-    Line line;
-    for (Lines lines(context.maps); count < kMostRanges && lines.next(line);) {
+    MapsLine line;
+    for (MapsReader lines(context.maps); count < kMostRanges && lines.next(line);) {
       if (line.range.holds(frame)) {
         clear_below(line.range, frame, kOwnCalls, needed);
         // A thread's block is the upper end of its stack; what the kernel joined to that is none of it.
         const bool ends =
             !line.is_named("[stack]") && block.start > reinterpret_cast<std::uintptr_t>(frame) && block.end < line.range.end;
-        Kept also = needed;
+        PreservedRanges also = needed;
         also.add({line.range.start, ends ? block.end : line.range.end});
-        count = also.leave(line.range, count);
+        count = also.add_rest(line.range, count);
       } else {
         if (line.is_named("[stack]") && line.range.holds(::program_invocation_name))  // what ps shows stays
           clear_below(line.range, ::program_invocation_name, 0, needed);
-        if (!is_image(line, data)) count = needed.leave(line.range, count);
+        if (!is_image(line, data)) count = needed.add_rest(line.range, count);
       }
       data = line.of_file && line.writable && !line.shared ? line.range : Range();
     }
@@ -259,8 +259,8 @@ void drop_inherited_memory(ChildContext& context) noexcept {
     context.slots = nullptr;
   }
   for (int i = 0; i < count; ++i)
-    ::munmap(reinterpret_cast<void*>(given_back[i].start),
-             given_back[i].end - given_back[i].start);  // NOLINT(performance-no-int-to-ptr)
+    ::munmap(reinterpret_cast<void*>(to_unmap[i].start),
+             to_unmap[i].end - to_unmap[i].start);  // NOLINT(performance-no-int-to-ptr)
   ::close(context.maps);
   context.maps = -1;
 }

@@ -18,33 +18,33 @@
 
 namespace belljar::backend::container {
 
-inline constexpr char kDoorDir[] = "/.belljar/door";
-inline constexpr char kDoorSocket[] = "/.belljar/door/socket";
+inline constexpr char kHandoverDir[] = "/.belljar/door";
+inline constexpr char kHandoverSocket[] = "/.belljar/door/socket";
 
 // Empty where no sockets were asked for. Otherwise one entry for each that was.
-struct PassedOut {
+struct HandedSockets {
   std::vector<UniqueFd> sockets;  // invalid: it could not be made, and `errnos` says why
   std::vector<int> errnos;
   int pid = 0;  // of who made them, in our pid namespace; 0: we cannot see it
 };
 
 // The words that tell belljar-inside of them.
-std::vector<std::string> door_words(std::span<const launch::InnerSocket> sockets);
+std::vector<std::string> handover_arguments(std::span<const launch::InnerSocket> sockets);
 
-class Door {
+class SocketHandover {
  public:
   // `state`: a directory of ours that the engine can reach. Errors: kFailedPrecondition, kResourceExhausted.
-  static Result<Door> open(const std::string& state);
-  Door(Door&&) noexcept = default;
-  Door& operator=(Door&&) noexcept = default;
+  static Result<SocketHandover> open(const std::string& state);
+  SocketHandover(SocketHandover&&) noexcept = default;
+  SocketHandover& operator=(SocketHandover&&) noexcept = default;
 
   const std::string& directory() const noexcept { return shared_; }  // to be bound at kDoorDir
-  // What pid 1 has sent, once it has greeted; then the door is gone. `is_pid1` is asked of every peer that we can see, and others
-  // are passed over. Errors: kFailedPrecondition, it sent none; kDataLoss, something else than was asked for.
-  Result<PassedOut> take(std::span<const launch::InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) &&;
+  // What pid 1 has sent, once it has greeted; then the socket and its directory are gone. `is_pid1` is asked of every peer that we
+  // can see, and others are passed over. Errors: kFailedPrecondition, it sent none; kDataLoss, something else than was asked for.
+  Result<HandedSockets> receive(std::span<const launch::InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) &&;
 
  private:
-  Door(ShownDir directory, std::string shared, UniqueFd listener)
+  SocketHandover(ShownDir directory, std::string shared, UniqueFd listener)
       : directory_(std::move(directory)), shared_(std::move(shared)), listener_(std::move(listener)) {}
   ShownDir directory_;
   std::string shared_;

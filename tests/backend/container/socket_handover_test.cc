@@ -1,5 +1,5 @@
-// What may come through the door, from peers of the test's own.
-#include "backend/container/door.h"
+// What may be sent to the handover socket, by peers of the test's own.
+#include "backend/container/socket_handover.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -53,17 +53,17 @@ std::string numbers(const std::vector<std::uint32_t>& values) {
   return bytes;
 }
 
-class ContainerDoor : public testing::Test {
+class ContainerSocketHandover : public testing::Test {
  protected:
-  ContainerDoor() : door_(Door::open(state_.path())) { EXPECT_TRUE(door_) << door_.error().line(); }
-  ~ContainerDoor() override { EXPECT_TRUE(fs::is_empty(state_.path())) << "a door leaves nothing"; }
+  ContainerSocketHandover() : handover_(SocketHandover::open(state_.path())) { EXPECT_TRUE(handover_) << handover_.error().line(); }
+  ~ContainerSocketHandover() override { EXPECT_TRUE(fs::is_empty(state_.path())) << "a door leaves nothing"; }
 
   // As pid 1: connects, sends and goes.
   void send(const std::string& bytes, const std::vector<UniqueFd>& fds) const {
     const UniqueFd peer(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
     sockaddr_un name{};
     name.sun_family = AF_UNIX;
-    const UniqueFd at(::open(door_->directory().c_str(), O_PATH | O_CLOEXEC));
+    const UniqueFd at(::open(handover_->directory().c_str(), O_PATH | O_CLOEXEC));
     const std::string path = "/proc/self/fd/" + std::to_string(at.get()) + "/socket";
     std::memcpy(name.sun_path, path.c_str(), path.size());
     ASSERT_EQ(::connect(peer.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name), 0);
@@ -93,22 +93,22 @@ class ContainerDoor : public testing::Test {
     fds.push_back(datagram());
     return fds;
   }
-  Result<PassedOut> take(bool ours = true) {
-    return (*std::move(door_)).take(kAsked, [ours](int pid) { return ours && pid == ::getpid(); });
+  Result<HandedSockets> receive(bool ours = true) {
+    return (*std::move(handover_)).receive(kAsked, [ours](int pid) { return ours && pid == ::getpid(); });
   }
   std::string refusal() {
-    const auto taken = take();
+    const auto taken = receive();
     return taken ? "taken" : std::string(to_string(taken.error().code())) + ": " + taken.error().reason();
   }
 
   const belljar::test::TempDir state_;
-  Result<Door> door_;
+  Result<SocketHandover> handover_;
 };
 
-TEST_F(ContainerDoor, GivesWhatWasAskedForAndIsGone) {
-  const std::string directory = door_->directory();
+TEST_F(ContainerSocketHandover, GivesWhatWasAskedForAndIsGone) {
+  const std::string directory = handover_->directory();
   send(numbers({0, 0, 0}), three());
-  const auto taken = take();
+  const auto taken = receive();
   ASSERT_TRUE(taken) << taken.error().line();
   EXPECT_EQ(taken->errnos, (std::vector<int>{0, 0, 0}));
   EXPECT_EQ(taken->pid, ::getpid());
@@ -116,59 +116,61 @@ TEST_F(ContainerDoor, GivesWhatWasAskedForAndIsGone) {
   EXPECT_FALSE(fs::exists(directory));
 }
 
-TEST_F(ContainerDoor, WhatCouldNotBeMadeIsSaid) {
+TEST_F(ContainerSocketHandover, WhatCouldNotBeMadeIsSaid) {
   std::vector<UniqueFd> two = three();
   two.pop_back();
   send(numbers({0, 0, EACCES}), two);
-  const auto taken = take();
+  const auto taken = receive();
   ASSERT_TRUE(taken) << taken.error().line();
   EXPECT_EQ(taken->errnos[2], EACCES);
   EXPECT_TRUE(taken->sockets[1].valid());
   EXPECT_FALSE(taken->sockets[2].valid());
 }
 
-TEST_F(ContainerDoor, OnlyWeCanGetToItsSocketOnThisMachine) {
+TEST_F(ContainerSocketHandover, OnlyWeCanGetToItsSocketOnThisMachine) {
   struct stat outer{}, inner{};
-  const fs::path directory = door_->directory();
+  const fs::path directory = handover_->directory();
   ASSERT_EQ(::stat(directory.parent_path().c_str(), &outer), 0);
   ASSERT_EQ(::stat((directory / "socket").c_str(), &inner), 0);
   EXPECT_EQ(outer.st_mode & 0777, 0700U);
   EXPECT_EQ(inner.st_mode & 0777, 0666U) << "whoever the commands are, pid 1 is";
-  (void)take();
+  (void)receive();
 }
 
-TEST_F(ContainerDoor, NobodyComes) { EXPECT_EQ(refusal(), "failed_precondition: its pid 1 greeted and passed out no sockets"); }
+TEST_F(ContainerSocketHandover, NobodyComes) {
+  EXPECT_EQ(refusal(), "failed_precondition: its pid 1 greeted and passed out no sockets");
+}
 
-TEST_F(ContainerDoor, AnotherPeerIsPassedOver) {
+TEST_F(ContainerSocketHandover, AnotherPeerIsPassedOver) {
   send(numbers({0, 0, 0}), three());
-  EXPECT_EQ(take(false).error().reason(), "who came with sockets is not its pid 1, or /proc does not show that it is");
+  EXPECT_EQ(receive(false).error().reason(), "who came with sockets is not its pid 1, or /proc does not show that it is");
 }
 
-TEST_F(ContainerDoor, AnotherPeerDoesNotKeepPid1FromIt) {
+TEST_F(ContainerSocketHandover, AnotherPeerDoesNotKeepPid1FromIt) {
   send("rubbish", {});
   send(numbers({0, 0, 0}), three());
   int asked = 0;
-  EXPECT_TRUE((*std::move(door_)).take(kAsked, [&asked](int) { return ++asked == 2; }));
+  EXPECT_TRUE((*std::move(handover_)).receive(kAsked, [&asked](int) { return ++asked == 2; }));
 }
 
-TEST_F(ContainerDoor, RubbishIsRefused) {
+TEST_F(ContainerSocketHandover, RubbishIsRefused) {
   send("rubbish", {});
   EXPECT_EQ(refusal(), "data_loss: its pid 1 passed out something else than was asked for: 7 bytes");
 }
 
-TEST_F(ContainerDoor, NothingAtAllIsRefused) {
+TEST_F(ContainerSocketHandover, NothingAtAllIsRefused) {
   send("", {});
   EXPECT_EQ(refusal(), "data_loss: its pid 1 passed out something else than was asked for: 0 bytes");
 }
 
-TEST_F(ContainerDoor, FewerDescriptorsAreRefused) {
+TEST_F(ContainerSocketHandover, FewerDescriptorsAreRefused) {
   std::vector<UniqueFd> two = three();
   two.pop_back();
   send(numbers({0, 0, 0}), two);
   EXPECT_EQ(refusal(), "data_loss: its pid 1 passed out something else than was asked for: 2 descriptors instead of 3");
 }
 
-TEST_F(ContainerDoor, MoreDescriptorsAreRefusedAndClosed) {
+TEST_F(ContainerSocketHandover, MoreDescriptorsAreRefusedAndClosed) {
   const auto open_files = [] { return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()); };
   std::vector<UniqueFd> many = three();
   for (int i = 0; i < 150; ++i) many.push_back(datagram());
@@ -179,7 +181,7 @@ TEST_F(ContainerDoor, MoreDescriptorsAreRefusedAndClosed) {
   EXPECT_LE(open_files(), before);
 }
 
-TEST_F(ContainerDoor, DescriptorsOfAnotherKindAreRefused) {
+TEST_F(ContainerSocketHandover, DescriptorsOfAnotherKindAreRefused) {
   std::vector<UniqueFd> mixed;
   mixed.push_back(datagram());
   mixed.push_back(diag());
@@ -189,7 +191,7 @@ TEST_F(ContainerDoor, DescriptorsOfAnotherKindAreRefused) {
 }
 
 // The program itself, in our own network.
-TEST_F(ContainerDoor, Pid1SendsWhatItIsAskedForAndKeepsNoCopy) {
+TEST_F(ContainerSocketHandover, Pid1SendsWhatItIsAskedForAndKeepsNoCopy) {
   const belljar::test::TempDir programs;
   const auto installed = install_inside(programs.path());
   ASSERT_TRUE(installed) << installed.error().line();
@@ -210,12 +212,12 @@ TEST_F(ContainerDoor, Pid1SendsWhatItIsAskedForAndKeepsNoCopy) {
   const UniqueFd occupied = listener();
   const std::vector<InnerSocket> asked = {
       {.port = 0}, {.port = port_of(occupied.get())}, {.kind = Kind::kMaker}, {.kind = Kind::kDiag}, {.kind = Kind::kDatagram}};
-  std::vector<std::string> words = door_words(asked);
-  words[1] = door_->directory() + "/socket";
+  std::vector<std::string> words = handover_arguments(asked);
+  words[1] = handover_->directory() + "/socket";
   words.insert(words.begin(), installed->program);
   belljar::test::Running pid1(words);
   ASSERT_TRUE(pid1.wait_for_output("h")) << pid1.err();
-  auto taken = (*std::move(door_)).take(asked, [&](int pid) { return pid == pid1.pid(); });
+  auto taken = (*std::move(handover_)).receive(asked, [&](int pid) { return pid == pid1.pid(); });
   ASSERT_TRUE(taken) << taken.error().line();
   EXPECT_EQ(taken->errnos, (std::vector<int>{0, EADDRINUSE, 0, 0, 0}));
 
@@ -244,9 +246,9 @@ TEST(ContainerPid1, ThatFindsNoDoorEndsAndSaysWhy) {
   EXPECT_EQ(belljar::test::run({installed->program, "--socket", "X1:2"}).exit_code, 2);
 }
 
-TEST(ContainerDoorWords, TellPid1WhatToMake) {
-  EXPECT_EQ(door_words(kAsked), (std::vector<std::string>{"--door", "/.belljar/door/socket", "--socket", "L2130706433:3128",
-                                                          "--socket", "N2130706433:0", "--socket", "D0:53"}));
+TEST(ContainerSocketHandoverWords, TellPid1WhatToMake) {
+  EXPECT_EQ(handover_arguments(kAsked), (std::vector<std::string>{"--door", "/.belljar/door/socket", "--socket", "L2130706433:3128",
+                                                                  "--socket", "N2130706433:0", "--socket", "D0:53"}));
 }
 
 // --- the directory

@@ -1,4 +1,26 @@
-#include "broker/places.h"
+// How a path of the caller becomes a directory descriptor and a name.
+//
+// The fast way (resolve_fast) asks the kernel once, with openat2(2): first with RESOLVE_NO_SYMLINKS, since
+// most paths have no links and then their text is known to be true; only on ELOOP with links allowed, but no
+// links of /proc. The scope keeps ".." and absolute links inside the caller's root: RESOLVE_IN_ROOT from the
+// root, RESOLVE_BENEATH from a working directory or descriptor. BENEATH refuses what leads above the start
+// (EXDEV); the slow way then decides, so a legal ".." costs time and not correctness.
+//
+// The kernel cannot be asked about links of /proc. /proc/self, resolved by us, is our process and not the
+// caller's, and /proc/PID/fd/N is granted by ptrace access, of which the broker has more than the caller. So
+// both ways refuse them: RESOLVE_NO_MAGICLINKS for fd, cwd, root and exe, which the kernel answers with
+// ELOOP. "self" and "thread-self" are ordinary symbolic links to that flag; after a walk with links ENOENT,
+// EXDEV and EAGAIN may therefore mean "self was passed", and a result that lies on a /proc is not believed.
+//
+// The slow way (resolve_slow) walks component by component. Each step is one lookup in a directory that is
+// held open, with the caller's permissions; links are put into the text and counted as the kernel does
+// (MAXSYMLINKS); links of /proc are translated for the caller's own process alone (proc_link,
+// open_magic_link). It is also how a refusal is explained: it notes which directory could not be searched
+// (Barred).
+//
+// In both ways a hidden name answers EACCES, as the mask's directory of mode 000 would: a link to it is
+// recognised by its text, or by the place that it led to.
+#include "broker/path_resolver.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -126,13 +148,13 @@ bool on_proc(int fd) {
   return ::fstatfs(fd, &now) == 0 && now.f_type == PROC_SUPER_MAGIC;
 }
 
-std::string_view Place::bare() const {
+std::string_view DirEntry::bare() const {
   std::string_view text = name;
   while (text.size() > 1 && text.ends_with('/')) text.remove_suffix(1);
   return text;
 }
 
-std::string Place::path() {
+std::string DirEntry::path() {
   if (dir_path.empty()) dir_path = path_of(dir);
   if (dir_path.empty()) return {};
   std::string whole = dir_path;
@@ -140,17 +162,17 @@ std::string Place::path() {
   return whole += bare();
 }
 
-std::optional<Places::Plain> Places::plain(int start, std::string_view path) {
+std::optional<PathResolver::LiteralPath> PathResolver::literal_path(int start, std::string_view path) {
   const bool absolute = path.starts_with('/');
   if (!shared_ || path.empty() || path.size() >= PATH_MAX / 2) return std::nullopt;
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (path == "/" || !is_literal(path)) return std::nullopt;
   const std::size_t slash = path.rfind('/');
   const std::string_view above = slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
-  Plain found{.base = absolute ? root_ : start,
-              .scope = absolute ? std::uint64_t{RESOLVE_IN_ROOT} : std::uint64_t{RESOLVE_BENEATH},
-              .dir_path = {},
-              .name = slash == std::string_view::npos ? path : path.substr(slash + 1)};
+  LiteralPath found{.base = absolute ? root_ : start,
+                    .scope = absolute ? std::uint64_t{RESOLVE_IN_ROOT} : std::uint64_t{RESOLVE_BENEATH},
+                    .dir_path = {},
+                    .name = slash == std::string_view::npos ? path : path.substr(slash + 1)};
   if (!absolute) {
     found.dir_path = shared_->starts.of(start);
     if (found.dir_path.empty()) return std::nullopt;
@@ -169,15 +191,15 @@ std::optional<Places::Plain> Places::plain(int start, std::string_view path) {
   return found;
 }
 
-bool Places::scoped() const { return (extra_ & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
+bool PathResolver::scoped() const { return (extra_ & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
 
 // The kernel goes the way to the link once more, so ".." in its text means what it does there.
-OrErrno<std::string> Places::scoped_target(const Place& place, std::string_view path) {
+OrErrno<std::string> PathResolver::scoped_target(const DirEntry& entry, std::string_view path) {
   permissions_.narrow();
-  if (++links_ > kMostLinks || on_proc(place.dir)) return errno_is(ELOOP);
-  const UniqueFd link = open_at(place.dir, std::string(place.bare()).c_str(), O_NOFOLLOW, 0);
+  if (++links_ > kMostLinks || on_proc(entry.dir)) return errno_is(ELOOP);
+  const UniqueFd link = open_at(entry.dir, std::string(entry.bare()).c_str(), O_NOFOLLOW, 0);
   if (!link.valid()) return errno_is(errno);
-  if (!may_follow(place.dir, link.get())) return errno_is(EACCES);
+  if (!may_follow(entry.dir, link.get())) return errno_is(EACCES);
   std::string text = link_text(link.get(), "");
   if (text.empty()) return errno_is(ENOENT);
   if (text.starts_with('/')) return text;
@@ -188,7 +210,7 @@ OrErrno<std::string> Places::scoped_target(const Place& place, std::string_view 
 }
 
 // One call, links of /proc left out. `lexical`: no link was followed, so the text of the path is true.
-OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, bool& lexical) {
+OrErrno<UniqueFd> PathResolver::resolve_fast(int start, std::string_view path, int flags, bool& lexical) {
   const bool from_root = path.starts_with('/') && !scoped();
   const int base = from_root ? root_ : start;
   const std::uint64_t scope = extra_ | (scoped()    ? 0U
@@ -213,60 +235,60 @@ OrErrno<UniqueFd> Places::quick(int start, std::string_view path, int flags, boo
   return file;
 }
 
-OrErrno<Place> Places::parent(int start, std::string_view path) {
+OrErrno<DirEntry> PathResolver::parent(int start, std::string_view path) {
   if (path.empty()) return errno_is(ENOENT);
-  Place place;
+  DirEntry entry;
   const bool inside = scoped();
-  const std::optional<Plain> known = inside ? std::nullopt : plain(start, path);
+  const std::optional<LiteralPath> known = inside ? std::nullopt : literal_path(start, path);
   if (!known) permissions_.narrow();
   std::string_view body = path;
   while (body.ends_with('/')) body.remove_suffix(1);
   if (inside && (extra_ & RESOLVE_BENEATH) != 0 && path.starts_with('/')) return errno_is(EXDEV);
   const int root = inside ? start : root_;
   const auto take_root = [&] {
-    place.dir = root;
-    if (!inside) place.dir_path = "/";
+    entry.dir = root;
+    if (!inside) entry.dir_path = "/";
   };
   if (body.empty()) {
     take_root();
-    place.name = ".";
-    place.is_root = true;
-    return place;
+    entry.name = ".";
+    entry.is_root = true;
+    return entry;
   }
   const std::size_t slash = body.rfind('/');
-  place.name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  entry.name = slash == std::string_view::npos ? path : path.substr(slash + 1);
   const std::string_view dir = slash == std::string_view::npos ? "" : body.substr(0, std::max<std::size_t>(slash, 1));
   if (dir.empty()) {
-    place.dir = start;
-    if (known) place.dir_path = known->dir_path;
+    entry.dir = start;
+    if (known) entry.dir_path = known->dir_path;
   } else if (dir.find_first_not_of('/') == std::string_view::npos) {
     take_root();
   } else {
     bool lexical = false;
-    auto found = quick(start, dir, O_DIRECTORY, lexical);
-    if (!found && !inside && (found.error() == ELOOP || found.error() == EXDEV)) found = slow(start, dir, End::kWay);
+    auto found = resolve_fast(start, dir, O_DIRECTORY, lexical);
+    if (!found && !inside && (found.error() == ELOOP || found.error() == EXDEV)) found = resolve_slow(start, dir, End::kWay);
     if (!found) return errno_is(found.error());
-    place.held = *std::move(found);
-    place.dir = place.held.get();
-    if (lexical && known) place.dir_path = known->dir_path;
-    else if (lexical && !inside && dir.starts_with('/') && is_normal(dir)) place.dir_path = dir;
-    if (!lexical && !is_directory(place.dir)) return errno_is(ENOTDIR);
+    entry.held = *std::move(found);
+    entry.dir = entry.held.get();
+    if (lexical && known) entry.dir_path = known->dir_path;
+    else if (lexical && !inside && dir.starts_with('/') && is_normal(dir)) entry.dir_path = dir;
+    if (!lexical && !is_directory(entry.dir)) return errno_is(ENOTDIR);
   }
-  return place;
+  return entry;
 }
 
-OrErrno<UniqueFd> Places::object(int start, std::string_view path, Last last) {
+OrErrno<UniqueFd> PathResolver::object(int start, std::string_view path, Last last) {
   if (path.empty()) return errno_is(ENOENT);
-  if (scoped() || !plain(start, path)) permissions_.narrow();
+  if (scoped() || !literal_path(start, path)) permissions_.narrow();
   bool lexical = false;
-  auto found = quick(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
+  auto found = resolve_fast(start, path, last == Last::kStay ? O_NOFOLLOW : 0, lexical);
   if (!found && !scoped() && (found.error() == ELOOP || found.error() == EXDEV))
-    found = slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
+    found = resolve_slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
   return found;
 }
 
 // By component. Every step is one lookup in a directory that is held, with the caller's permissions.
-OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
+OrErrno<UniqueFd> PathResolver::resolve_slow(int start, std::string_view path, End end) {
   permissions_.narrow();
   std::string text(path);
   std::string_view rest = text;
@@ -316,13 +338,13 @@ OrErrno<UniqueFd> Places::slow(int start, std::string_view path, End end) {
   return here;
 }
 
-Places::Barred Places::barred(int start, std::string_view path, Last last) {
+PathResolver::Barred PathResolver::barred(int start, std::string_view path, Last last) {
   barred_ = {};
-  (void)slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
+  (void)resolve_slow(start, path, last == Last::kStay ? End::kStay : End::kFollow);
   return std::move(barred_);
 }
 
-OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
+OrErrno<PathResolver::ProcLink> PathResolver::proc_link(int dir, const std::string& name) {
   ProcLink link;
   struct stat now{};
   if (::fstat(dir, &now) == 0 && now.st_ino == kProcRoot) {
@@ -333,21 +355,21 @@ OrErrno<Places::ProcLink> Places::proc_link(int dir, const std::string& name) {
     return link;
   }
   if ((extra_ & RESOLVE_NO_MAGICLINKS) != 0) return errno_is(ELOOP);
-  auto file = magic(dir, name, caller_.ids_inside());
+  auto file = open_magic_link(dir, name, caller_.ids_inside());
   if (!file) return errno_is(file.error());
   link.file = *std::move(file);
   return link;
 }
 
-bool Places::is_own_process(int dir) { return process_of(dir) == format("{}", caller_.ids_inside().tgid); }
+bool PathResolver::is_own_process(int dir) { return process_of(dir) == format("{}", caller_.ids_inside().tgid); }
 
-bool Places::is_traced_process(int dir) {
+bool PathResolver::is_traced_process(int dir) {
   const int tracer = process_of(dir).empty() ? 0 : tracer_of(dir);
   return tracer != 0 && tracer == caller_.ids_inside().tid;
 }
 
 // The caller's own only. The kernel would judge our ptrace access to the others, not the caller's.
-OrErrno<UniqueFd> Places::magic(int dir, const std::string& name, const Caller::Ids& ids) {
+OrErrno<UniqueFd> PathResolver::open_magic_link(int dir, const std::string& name, const Caller::Ids& ids) {
   std::string_view where = std::string_view{};
   const std::string path = path_of(dir);
   where = path;
@@ -375,24 +397,24 @@ OrErrno<UniqueFd> Places::magic(int dir, const std::string& name, const Caller::
 
 // fs.protected_symlinks, which the kernel asks at the end of a path: in a sticky directory that all may write to, only the caller's
 // own links or those of the directory's owner.
-bool Places::may_follow(int dir, int link) const {
+bool PathResolver::may_follow(int dir, int link) const {
   struct stat parent{}, own{};
   if (!protected_symlinks() || ::fstat(dir, &parent) != 0 || ::fstat(link, &own) != 0) return true;
   if ((parent.st_mode & (S_ISVTX | S_IWOTH)) != (S_ISVTX | S_IWOTH)) return true;
   return own.st_uid == ::geteuid() || own.st_uid == parent.st_uid;
 }
 
-OrErrno<Places::Target> Places::through_link(const Place& place) {
+OrErrno<PathResolver::Target> PathResolver::through_link(const DirEntry& entry) {
   permissions_.narrow();
   if (++links_ > kMostLinks) return errno_is(ELOOP);
-  const std::string name(place.bare());
-  const UniqueFd link = open_at(place.dir, name.c_str(), O_NOFOLLOW, 0);
+  const std::string name(entry.bare());
+  const UniqueFd link = open_at(entry.dir, name.c_str(), O_NOFOLLOW, 0);
   if (!link.valid()) return errno_is(errno);
-  if (!may_follow(place.dir, link.get())) return errno_is(EACCES);
+  if (!may_follow(entry.dir, link.get())) return errno_is(EACCES);
   Target target;
   std::string text;
-  if (on_proc(place.dir)) {
-    auto found = proc_link(place.dir, name);
+  if (on_proc(entry.dir)) {
+    auto found = proc_link(entry.dir, name);
     if (!found) return errno_is(found.error());
     target.file = std::move(found->file);
     text = std::move(found->text);
@@ -401,13 +423,13 @@ OrErrno<Places::Target> Places::through_link(const Place& place) {
     if (is_mask(text)) return errno_is(EACCES);
   }
   if (target.file.valid()) return target;
-  auto next = parent(place.dir, text);
+  auto next = parent(entry.dir, text);
   if (!next) return errno_is(next.error());
-  target.place = *std::move(next);
-  if (target.place.dir == place.dir) {  // a name beside the link: the directory outlives the place it was found at
-    target.place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
-    target.place.dir = target.place.held.get();
-    target.place.dir_path = place.dir_path;
+  target.entry = *std::move(next);
+  if (target.entry.dir == entry.dir) {  // a name beside the link: the directory outlives the place it was found at
+    target.entry.held = UniqueFd(::fcntl(entry.dir, F_DUPFD_CLOEXEC, 0));
+    target.entry.dir = target.entry.held.get();
+    target.entry.dir_path = entry.dir_path;
   }
   return target;
 }

@@ -1,7 +1,7 @@
-// What stood at a control name of git before the command took it away.
+// The contents of git's control files that the command removed or moved away.
 //
 // Many programs change a file by removing it and writing it anew (tar, cp -a, install, editors with backups), or move a directory
-// aside and copy it back. What stood in a file before may stay (git_judge.h), so it has to be known after the name was gone.
+// aside and copy it back. Settings that a file held before may stay (git_judge.h), so they must be known after the name was gone.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class FormerContents {
   static constexpr std::size_t kMostContents = 4;  // of one name: the first, which the user wrote, and the latest
   static constexpr std::size_t kMostBytes = 16U << 20;
 
-  // Of what was found at `path`, absolute and in the callers' view. Beyond the limits it is forgotten.
+  // Remembers `content`, found at `path` (absolute, in the callers' view). Beyond kMostNames and kMostBytes it is not remembered.
   void remember(const std::string& path, std::string content);
   // Oldest first.
   std::vector<std::string> of(const std::string& path) const;

@@ -1,4 +1,4 @@
-#include "broker/former.h"
+#include "broker/former_contents.h"
 
 #include <algorithm>
 #include <cstddef>

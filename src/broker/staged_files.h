@@ -27,34 +27,34 @@ namespace belljar::broker {
 
 struct Context;
 class FileCall;
-struct Place;
+struct DirEntry;
 
 class StagedFiles {
  public:
   static constexpr std::size_t kMost = 64;
 
-  // Becomes readable (by its edge) when a staged file was closed. Once, before the first open.
-  void tell(int epoll) noexcept { epoll_ = epoll; }
+  // Sets the epoll that reports (edge-triggered) when a staged file was closed. Once, before the first open.
+  void set_epoll(int epoll) noexcept { epoll_ = epoll; }
 
-  // Stages the file at `place` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
-  OrErrno<UniqueFd> open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
-  // The caller is about to close `fd`, a duplicate of one of its descriptors: what it holds now is judged and shown.
+  // Stages the file at `entry` for a caller that opens it with `flags` (openat(2)): a descriptor for it. -errno else.
+  OrErrno<UniqueFd> open(FileCall& file, DirEntry& entry, const Ruling& ruling, std::uint64_t flags, mode_t mode, bool exists);
+  // The caller is about to close `fd`, a duplicate of one of its descriptors: judges and publishes its present content.
   void publish_of(Context& context, int fd);
-  // All that were closed for good since the last time. Cheap when there are none. Both with the permissions of the sandbox's user
-  // and the directories shared.
+  // Publishes all files that were closed for good since the last time. Cheap when there are none. Both with the permissions of the
+  // sandbox's user and the directories shared.
   void publish_closed(Context& context);
-  // All that were closed are refused, and told as that; what stood there stays. Needs neither.
+  // Refuses all files that were closed, with a violation each; what stood at their names stays. Needs neither.
   void drop_closed(Context& context, std::string_view why);
   bool any() const noexcept { return count_ > 0; }
   // The inode of a staged file may not be opened anew: that description's close would go unnoticed.
   bool is_staged(int fd) const;
 
  private:
-  struct Staged;
-  static void publish(Context& context, Staged& staged);
-  static void put_back(Staged& staged, GitName kind);
-  static void refuse(Context& context, const Staged& staged, std::string path, const Ruling& ruling, std::string_view why);
-  std::vector<std::shared_ptr<Staged>> take_closed();
+  struct StagedFile;
+  static void publish(Context& context, StagedFile& staged);
+  static void put_back(StagedFile& staged, GitName kind);
+  static void refuse(Context& context, const StagedFile& staged, std::string path, const Ruling& ruling, std::string_view why);
+  std::vector<std::shared_ptr<StagedFile>> drain_closed();
   // Made for the first file: a user has 128 of them on most machines, and most sandboxes stage nothing. -errno.
   OrErrno<int> inotify();
 
@@ -63,7 +63,7 @@ class StagedFiles {
   std::atomic<std::size_t> count_ = 0;
   std::mutex publishing_;     // before mutex_
   mutable std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Staged>> files_;
+  std::list<std::shared_ptr<StagedFile>> files_;
 };
 
 }  // namespace belljar::broker

@@ -1,4 +1,16 @@
-#include "backend/container/door.h"
+// How sockets get out of a container, when the only line to it is a byte stream.
+//
+// A directory of ours is bound into the container, with a listening SOCK_SEQPACKET in it; pid 1 connects
+// once, sends all sockets in one message (SCM_RIGHTS), and the socket and directory are gone before any
+// command runs.
+//
+// Who may come? The socket must be open to everybody, for the uid inside is unknown, so it lies in a
+// directory that only we can enter; inside, nothing but pid 1 runs yet. A peer that we can see is checked by
+// its pid all the same (SO_PEERCRED).
+//
+// What comes is not trusted either: number, truncation (MSG_CTRUNC) and the kind of each descriptor are
+// compared with what was asked for (is_like), since a peer that we cannot see may be anybody inside.
+#include "backend/container/socket_handover.h"
 
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -86,7 +98,7 @@ struct Packet {
   bool cut = false;
 };
 
-Packet receive(int peer) {
+Packet receive_packet(int peer) {
   Packet packet;
   std::array<char, 4 * launch::kMaxInnerSockets + 4> bytes;
   const auto got = kernel::receive_fds<kMostPassed>(peer, bytes.data(), bytes.size(), MSG_DONTWAIT);
@@ -97,8 +109,8 @@ Packet receive(int peer) {
   return packet;
 }
 
-Result<PassedOut> sort_out(Packet packet, std::span<const InnerSocket> asked) {
-  PassedOut passed;
+Result<HandedSockets> check_packet(Packet packet, std::span<const InnerSocket> asked) {
+  HandedSockets passed;
   if (packet.cut || packet.bytes.size() != 4 * asked.size()) return wrong(format("{} bytes", packet.bytes.size()));
   for (std::size_t i = 0; i < asked.size(); ++i) passed.errnos.push_back(static_cast<int>(number_in(packet.bytes, 4 * i)));
   const auto made = static_cast<std::size_t>(std::ranges::count(passed.errnos, 0));
@@ -115,8 +127,8 @@ Result<PassedOut> sort_out(Packet packet, std::span<const InnerSocket> asked) {
 
 }  // namespace
 
-std::vector<std::string> door_words(std::span<const InnerSocket> sockets) {
-  std::vector<std::string> words = {"--door", kDoorSocket};
+std::vector<std::string> handover_arguments(std::span<const InnerSocket> sockets) {
+  std::vector<std::string> words = {"--door", kHandoverSocket};
   for (const InnerSocket& socket : sockets) {
     words.emplace_back("--socket");
     words.push_back(format("{}{}:{}", letter_of(socket.kind), socket.address, socket.port));
@@ -126,7 +138,7 @@ std::vector<std::string> door_words(std::span<const InnerSocket> sockets) {
 
 // The directory that is shared lies in one that only we can enter: nobody else of this machine gets to the socket, whatever its
 // mode, which has to let in whoever the commands are.
-Result<Door> Door::open(const std::string& state) {
+Result<SocketHandover> SocketHandover::open(const std::string& state) {
   ShownDir directory = BELLJAR_TRY(ShownDir::create(state));
   std::string shared = directory.path() + "/door";
   if (::mkdir(shared.c_str(), 0700) != 0 || ::chmod(shared.c_str(), 0755) != 0) return unopened("mkdir");
@@ -142,13 +154,13 @@ Result<Door> Door::open(const std::string& state) {
   if (::bind(listener.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) != 0) return unopened("bind");
   if (::chmod(path.c_str(), 0666) != 0) return unopened("chmod");
   if (::listen(listener.get(), kBacklog) != 0) return unopened("listen");
-  return Door(std::move(directory), std::move(shared), std::move(listener));
+  return SocketHandover(std::move(directory), std::move(shared), std::move(listener));
 }
 
-Result<PassedOut> Door::take(std::span<const InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) && {
-  const Door door(std::move(*this));  // gone when this returns
+Result<HandedSockets> SocketHandover::receive(std::span<const InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) && {
+  const SocketHandover self(std::move(*this));  // closed and removed when this returns
   for (int others = 0;; ++others) {
-    const UniqueFd peer(::accept4(door.listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    const UniqueFd peer(::accept4(self.listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!peer.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
       return Error(Code::kFailedPrecondition, "cannot serve the container's network")
@@ -160,7 +172,7 @@ Result<PassedOut> Door::take(std::span<const InnerSocket> asked, const std::func
     socklen_t size = sizeof who;
     if (::getsockopt(peer.get(), SOL_SOCKET, SO_PEERCRED, &who, &size) != 0) continue;
     if (who.pid != 0 && !is_pid1(who.pid)) continue;
-    PassedOut passed = BELLJAR_TRY(sort_out(receive(peer.get()), asked));
+    HandedSockets passed = BELLJAR_TRY(check_packet(receive_packet(peer.get()), asked));
     passed.pid = who.pid;
     return passed;
   }

@@ -13,12 +13,12 @@
 namespace belljar::backend {
 
 // What a clause rests on, by name, and whether the plan has it.
-struct Part {
+struct Requirement {
   bool there = false;
   std::string_view name;
 };
 
-class Clauses {
+class ReportBuilder {
  public:
   void full(std::string clause, std::string asked, std::string mechanism) {
     add({std::move(clause), std::move(asked), std::move(mechanism), Enforced::kFull, ""});
@@ -33,9 +33,9 @@ class Clauses {
     add({std::move(clause), std::move(asked), "", Enforced::kNone, std::move(detail)});
   }
   // Full where the plan has all of it. Else nothing holds the clause, so that the start is refused unless somebody accepts that.
-  void held(const std::vector<Part>& parts, std::string clause, std::string asked, std::string mechanism) {
+  void require(const std::vector<Requirement>& parts, std::string clause, std::string asked, std::string mechanism) {
     std::string missing;
-    for (const Part& part : parts) {
+    for (const Requirement& part : parts) {
       if (!part.there) missing += format("{}{}", missing.empty() ? "" : ", ", part.name);
     }
     if (missing.empty()) full(std::move(clause), std::move(asked), std::move(mechanism));
@@ -49,8 +49,8 @@ class Clauses {
 };
 
 // What clauses of several backends rest on.
-inline Part dropped(const launch::Plan& plan) { return {plan.drop_privileges, "empty capability sets"}; }
-inline Part filter(const launch::Plan& plan) { return {!plan.seccomp.empty(), "a filter"}; }
+inline Requirement dropped(const launch::Plan& plan) { return {plan.drop_privileges, "empty capability sets"}; }
+inline Requirement filter(const launch::Plan& plan) { return {!plan.seccomp.empty(), "a filter"}; }
 
 // The mechanism of `protect.nested` where the broker judges. A work tree that is made in the run brings its own `.envrc`
 // (file_rules.h).

@@ -1,4 +1,4 @@
-#include "backend/paths/given.h"
+#include "backend/paths/plan_input.h"
 
 #include <algorithm>
 #include <string>
@@ -15,45 +15,46 @@
 
 namespace belljar::backend {
 
-Given::Given(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts)
+PlanInput::PlanInput(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts)
     : host(the_host), policy(the_policy), fs(the_policy.filesystem), place(the_place), mounts(the_mounts) {
   for (const Volume& volume : fs.volumes) {
     auto source = host.canonical(volume.source);
-    if (source && *source != volume.target) elsewhere.emplace_back(*std::move(source), &volume);
+    if (source && *source != volume.target) remapped_volumes.emplace_back(*std::move(source), &volume);
   }
 }
 
-const Volume* Given::elsewhere_at(std::string_view path) const {
-  const auto found = std::ranges::find_if(elsewhere, [&](const auto& one) { return is_under(path, one.second->target); });
-  return found == elsewhere.end() ? nullptr : found->second;
+const Volume* PlanInput::remapped_volume_at(std::string_view path) const {
+  const auto found = std::ranges::find_if(remapped_volumes, [&](const auto& one) { return is_under(path, one.second->target); });
+  return found == remapped_volumes.end() ? nullptr : found->second;
 }
 
-Access asked_at(const Given& given, std::string_view path) {
-  const FsEntry* rule = find_rule(given.fs, path);
+Access requested_access_at(const PlanInput& input, std::string_view path) {
+  const FsEntry* rule = find_rule(input.fs, path);
   return rule != nullptr && rule->path == path ? rule->access : Access::kWrite;
 }
 
-bool out_of_sight(const PathPlan& plan, const Given& given, const std::string& path) {
-  return plan.is_private(path) && !given.in_shown_home(path) && !plan.bound(path);
+bool out_of_sight(const PathPlan& plan, const PlanInput& input, const std::string& path) {
+  return plan.is_private(path) && !input.in_shown_home(path) && !plan.bound(path);
 }
 
-void show(PathPlan& plan, const Given& given, const std::string& path, Access access) {
-  const bool directory = given.kind_of(path) == PathKind::kDirectory;
+void show(PathPlan& plan, const PlanInput& input, const std::string& path, Access access) {
+  const bool directory = input.kind_of(path) == PathKind::kDirectory;
   plan.view.binds.push_back({.source = path, .target = path, .readonly = access != Access::kWrite, .directory = directory});
 }
 
-void make_readonly(PathPlan& plan, const Given& given, const std::string& path) {
+void make_readonly(PathPlan& plan, const PlanInput& input, const std::string& path) {
   if (std::ranges::find(plan.readonly, path) != plan.readonly.end() ||
       std::ranges::find(plan.writable, path) != plan.writable.end())
     return;
   plan.readonly.push_back(path);
   std::string source = plan.behind(path);
-  const bool directory = given.kind_of(source) == PathKind::kDirectory;
+  const bool directory = input.kind_of(source) == PathKind::kDirectory;
   plan.view.binds.push_back({.source = std::move(source), .target = path, .readonly = true, .directory = directory});
 }
 
-bool leaves_way(const Given& given, std::string_view around, std::string_view root) {
-  return root != around && is_under(root, around) && !is_under(given.place.home, around) && given.elsewhere_at(root) == nullptr;
+bool leaves_way(const PlanInput& input, std::string_view around, std::string_view root) {
+  return root != around && is_under(root, around) && !is_under(input.place.home, around) &&
+         input.remapped_volume_at(root) == nullptr;
 }
 
 Error inside_hidden(const FsEntry& entry, const std::string& hidden, HiddenBy by) {

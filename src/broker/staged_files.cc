@@ -1,4 +1,26 @@
-#include "broker/staged.h"
+// The life of a staged file: open, closed by its writer, published or refused.
+//
+// open(): the old content is copied into a private file that loses its name at once, and the caller gets a
+// descriptor of that. Where the name did not exist, an empty file is put there if that is inert, for the
+// caller expects the name to exist after open(2). The inotify watch is added last, and the broker's own
+// writing descriptor is closed before that, so that the first IN_CLOSE_WRITE is the caller's.
+//
+// publish(): content is read once, from a descriptor that only reads, and only this copy is judged and
+// installed; what the writer does meanwhile changes neither. The order is: (1) leave when the content was
+// judged last time, since one file is published by its notified close and again by inotify; (2) ask the rules
+// anew under the path that the directory has *now*, for it may have moved; (3) judge against what stands at
+// the name now; (4) install_fresh(); (5) only where that was refused and the file stands where it was opened,
+// put back what an earlier, empty publication had replaced.
+//
+// Races. `publishing_` makes a second call wait until what the first one drained is visible: drain_closed()
+// takes a file off the list before it is published, and without the mutex a caller that comes second would
+// find an empty list and read the old content. `mutex_` guards the list alone and is never held while content
+// is judged. Each file's own mutex keeps a close that is notified and an inotify event of the same file
+// apart.
+//
+// A close by exit, dup2(2) or close_range(2) is not notified: notifying them would send a signal into calls
+// that every program makes. inotify tells of those, after the descriptor and all mappings are gone.
+#include "broker/staged_files.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
@@ -19,10 +41,10 @@
 
 namespace belljar::broker {
 
-struct StagedFiles::Staged {
+struct StagedFiles::StagedFile {
   std::mutex mutex;  // guards what follows: one publication at a time
   UniqueFd file;     // for reading
-  Place place;
+  DirEntry entry;
   int watch = -1;
   dev_t device = 0;
   ino_t inode = 0;
@@ -71,18 +93,18 @@ OrErrno<int> StagedFiles::inotify() {
   return inotify_.get();
 }
 
-OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& ruling, std::uint64_t flags, mode_t mode,
+OrErrno<UniqueFd> StagedFiles::open(FileCall& file, DirEntry& entry, const Ruling& ruling, std::uint64_t flags, mode_t mode,
                                     bool exists) {
   if (count_ >= kMost) return errno_is(EMFILE);
   const auto inotify = this->inotify();
   if (!inotify) return errno_is(inotify.error());
-  const std::string name(place.bare());
-  auto staged = std::make_shared<Staged>();
+  const std::string name(entry.bare());
+  auto staged = std::make_shared<StagedFile>();
   std::string content;
   UniqueFd like;
   if (exists) {
-    if (::faccessat(place.dir, name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0) return errno_is(errno);
-    like = UniqueFd(::openat(place.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (::faccessat(entry.dir, name.c_str(), W_OK, AT_EACCESS | AT_SYMLINK_NOFOLLOW) != 0) return errno_is(errno);
+    like = UniqueFd(::openat(entry.dir, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     struct stat now{};
     if (!like.valid() || ::fstat(like.get(), &now) != 0) return errno_is(errno);
     if (!S_ISREG(now.st_mode)) return errno_is(EACCES);
@@ -93,11 +115,11 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
     staged->judged = *old;
     if ((flags & O_TRUNC) == 0) content = *std::move(old);
   }
-  file.take_umask();
+  file.adopt_umask();
   std::string temporary;
-  auto made = make_private(place.dir, mode, temporary);
+  auto made = make_private(entry.dir, mode, temporary);
   if (!made) return errno_is(made.error());
-  ::unlinkat(place.dir, temporary.c_str(), 0);
+  ::unlinkat(entry.dir, temporary.c_str(), 0);
   if (exists) (void)::fchmod(made->get(), mode);
   if (!write_all(made->get(), content)) return errno_is(errno);
   staged->file = UniqueFd(::open(own_link(made->get()).c_str(), O_RDONLY | O_CLOEXEC));
@@ -111,21 +133,21 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
   staged->device = now.st_dev;
   staged->inode = now.st_ino;
   // The name stands from now on, as after any open that creates, where an empty file is inert there.
-  if (!exists && !objection_to(*file.context.options.rules, place.path(), ruling.git, "", {})) {
-    const Fresh empty{.content = "", .like = staged->file.get(), .mode = mode, .rename_flags = 1 /* RENAME_NOREPLACE */};
-    if (const int status = place_fresh(place, empty); status != 0) return errno_is(-status);
+  if (!exists && !objection_to(*file.context.options.rules, entry.path(), ruling.git, "", {})) {
+    const FreshFile empty{.content = "", .like = staged->file.get(), .mode = mode, .rename_flags = 1 /* RENAME_NOREPLACE */};
+    if (const int status = install_fresh(entry, empty); status != 0) return errno_is(-status);
     staged->judged = "";
-    if (auto former = file.context.former.of(place.path()); !former.empty()) staged->emptied = std::move(former.back());
+    if (auto former = file.context.former.of(entry.path()); !former.empty()) staged->emptied = std::move(former.back());
     else staged->made = true;
   }
-  staged->place.held = UniqueFd(::fcntl(place.dir, F_DUPFD_CLOEXEC, 0));
-  staged->place.dir = staged->place.held.get();
-  staged->place.name = name;
+  staged->entry.held = UniqueFd(::fcntl(entry.dir, F_DUPFD_CLOEXEC, 0));
+  staged->entry.dir = staged->entry.held.get();
+  staged->entry.name = name;
   staged->opened = ruling;
-  staged->opened_path = place.path();
+  staged->opened_path = entry.path();
   staged->pid = file.caller.pid_inside();
   staged->program = file.caller.program();
-  if (staged->place.dir < 0) return errno_is(errno);
+  if (staged->entry.dir < 0) return errno_is(errno);
   staged->watch = ::inotify_add_watch(*inotify, own_link(staged->file.get()).c_str(), IN_CLOSE_WRITE);
   if (staged->watch < 0) return errno_is(errno == ENOSPC ? EMFILE : errno);
   const std::scoped_lock lock(mutex_);
@@ -137,27 +159,27 @@ OrErrno<UniqueFd> StagedFiles::open(FileCall& file, Place& place, const Ruling& 
 // One close of several shows that a file was emptied (`exec 12>FILE`, a child that inherits it) before what is written there is
 // known. When that is refused, the emptying is, too, unless somebody has written there since. So is what stood there before the
 // command took it away, and an empty file that was put where there was none.
-void StagedFiles::put_back(Staged& staged, GitName kind) {
+void StagedFiles::put_back(StagedFile& staged, GitName kind) {
   if (!staged.emptied && !staged.made) return;
-  const auto now = read_control_file(staged.place.dir, staged.place.name, kind);
+  const auto now = read_control_file(staged.entry.dir, staged.entry.name, kind);
   if (now && now->empty()) {
-    if (staged.emptied && place_fresh(staged.place, {.content = *staged.emptied, .like = staged.file.get()}) == 0)
+    if (staged.emptied && install_fresh(staged.entry, {.content = *staged.emptied, .like = staged.file.get()}) == 0)
       staged.shown = *staged.emptied;
-    else if (!staged.emptied) ::unlinkat(staged.place.dir, staged.place.name.c_str(), 0);
+    else if (!staged.emptied) ::unlinkat(staged.entry.dir, staged.entry.name.c_str(), 0);
   }
   staged.emptied.reset();
   staged.made = false;
 }
 
-void StagedFiles::publish(Context& context, Staged& staged) {
+void StagedFiles::publish(Context& context, StagedFile& staged) {
   const std::scoped_lock lock(staged.mutex);
   const FileRules& rules = *context.options.rules;
   const auto content = content_of(staged.file.get(), staged.opened.git);
   if (content && staged.judged == *content) return;
   // Its directory may have moved: what counts is where the content is to be seen now.
-  staged.place.dir_path.clear();
-  std::string path = staged.place.path();
-  Ruling ruling = rules.rule_for(Act::kWrite, path, false, Beside(staged.place.dir));
+  staged.entry.dir_path.clear();
+  std::string path = staged.entry.path();
+  Ruling ruling = rules.rule_for(Act::kWrite, path, false, DirSurroundings(staged.entry.dir));
   // Once the last process is gone its mounts are taken apart, and the kernel names the directory from the top of a mount that
   // nobody sees any more. What was a control file at its open is judged as one, wherever it seems to be.
   if (ruling.answer == Answer::kAllow) {
@@ -169,11 +191,11 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   else if (ruling.answer != Answer::kJudge) why = "its directory moved to where this name is protected";
   else {
     std::optional<std::string> old;
-    if (auto now = read_control_file(staged.place.dir, staged.place.name, ruling.git)) old = *std::move(now);
+    if (auto now = read_control_file(staged.entry.dir, staged.entry.name, ruling.git)) old = *std::move(now);
     why = objection_in(context, path, ruling.git, *content, old);
   }
   if (!why) {
-    const int status = place_fresh(staged.place, {.content = *content, .like = staged.file.get()});
+    const int status = install_fresh(staged.entry, {.content = *content, .like = staged.file.get()});
     if (status != 0) why = "the file could not be put in place";
   }
   // Only where it stood: elsewhere what was there may be hostile.
@@ -185,7 +207,7 @@ void StagedFiles::publish(Context& context, Staged& staged) {
   if (why) refuse(context, staged, std::move(path), ruling, *why);
 }
 
-void StagedFiles::refuse(Context& context, const Staged& staged, std::string path, const Ruling& ruling, std::string_view why) {
+void StagedFiles::refuse(Context& context, const StagedFile& staged, std::string path, const Ruling& ruling, std::string_view why) {
   Violation violation;
   violation.pid = staged.pid;
   violation.program = staged.program;
@@ -201,7 +223,7 @@ void StagedFiles::refuse(Context& context, const Staged& staged, std::string pat
 void StagedFiles::publish_of(Context& context, int fd) {
   struct stat now{};
   if (!any() || ::fstat(fd, &now) != 0) return;
-  std::shared_ptr<Staged> found;
+  std::shared_ptr<StagedFile> found;
   {
     const std::scoped_lock lock(mutex_);
     for (const auto& staged : files_) {
@@ -211,8 +233,8 @@ void StagedFiles::publish_of(Context& context, int fd) {
   if (found != nullptr) publish(context, *found);
 }
 
-std::vector<std::shared_ptr<StagedFiles::Staged>> StagedFiles::take_closed() {
-  std::vector<std::shared_ptr<Staged>> closed;
+std::vector<std::shared_ptr<StagedFiles::StagedFile>> StagedFiles::drain_closed() {
+  std::vector<std::shared_ptr<StagedFile>> closed;
   const std::scoped_lock lock(mutex_);
   alignas(inotify_event) char buffer[16 * (sizeof(inotify_event) + NAME_MAX + 1)];
   for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer, sizeof buffer)) > 0;) {
@@ -235,7 +257,7 @@ void StagedFiles::publish_closed(Context& context) {
   if (!any()) return;
   // Who comes second waits until what the first one found is shown.
   const std::scoped_lock one_at_a_time(publishing_);
-  const auto closed = take_closed();
+  const auto closed = drain_closed();
   for (const auto& staged : closed) publish(context, *staged);
   count_ -= closed.size();
 }
@@ -243,7 +265,7 @@ void StagedFiles::publish_closed(Context& context) {
 void StagedFiles::drop_closed(Context& context, std::string_view why) {
   if (!any()) return;
   const std::scoped_lock one_at_a_time(publishing_);
-  const auto closed = take_closed();
+  const auto closed = drain_closed();
   for (const auto& staged : closed) {
     const std::scoped_lock lock(staged->mutex);
     refuse(context, *staged, staged->opened_path, staged->opened, why);

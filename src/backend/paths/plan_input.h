@@ -1,4 +1,4 @@
-// What a plan of paths is made from, and the small questions and additions that its steps (steps.h) share.
+// The input of a path plan, and small queries and additions that its steps (steps.h) share.
 #pragma once
 
 #include <string>
@@ -14,36 +14,37 @@
 
 namespace belljar::backend {
 
-// What it refers to outlives it.
-struct Given {
-  Given(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts);
+// The host, the policy and the place of work that a plan is made from. Everything it refers to must outlive it.
+struct PlanInput {
+  PlanInput(const Host& the_host, const Policy& the_policy, const Workplace& the_place, Mounts the_mounts);
 
   const Host& host;
   const Policy& policy;
   const Filesystem& fs;
   const Workplace& place;
   Mounts mounts;
-  std::vector<std::pair<std::string, const Volume*>> elsewhere;  // canonical sources of volumes that have another name inside
+  std::vector<std::pair<std::string, const Volume*>>
+      remapped_volumes;  // canonical sources of volumes that have another name inside
 
   PathKind kind_of(const std::string& path) const { return host.facts(path).kind; }
   bool in_shown_home(const std::string& path) const { return !place.home.empty() && is_under(path, place.home); }
   // At or below the place of a volume that shows something else of the host there.
-  const Volume* elsewhere_at(std::string_view path) const;
+  const Volume* remapped_volume_at(std::string_view path) const;
 };
 
-// What an entry says of exactly this place; kWrite where none does.
-Access asked_at(const Given& given, std::string_view path);
-// Below a private directory, and nothing shows the host's there.
-bool out_of_sight(const PathPlan& plan, const Given& given, const std::string& path);
+// The access that an entry asks for at exactly this path; kWrite where no entry names it.
+Access requested_access_at(const PlanInput& input, std::string_view path);
+// Whether `path` lies below a private directory and no bind shows the host's there.
+bool out_of_sight(const PathPlan& plan, const PlanInput& input, const std::string& path);
 
 // Shows the host's `path` where it is, read-only unless `access` is kWrite.
-void show(PathPlan& plan, const Given& given, const std::string& path, Access access);
-// What can be written so far, at `path` and below, can only be seen.
-void make_readonly(PathPlan& plan, const Given& given, const std::string& path);
+void show(PathPlan& plan, const PlanInput& input, const std::string& path, Access access);
+// Makes everything at `path` and below that is writable so far read-only.
+void make_readonly(PathPlan& plan, const PlanInput& input, const std::string& path);
 
 // What is writable at `root` is shown in the hidden directory `around` it, with nothing but the way to it. Not in what holds the
 // home, which has parts of its own that are shown, and not what a volume shows there.
-bool leaves_way(const Given& given, std::string_view around, std::string_view root);
+bool leaves_way(const PlanInput& input, std::string_view around, std::string_view root);
 
 enum class HiddenBy { kEntry, kDefault };  // somebody's rule, or the built-in list of secrets
 // Of what is shown in a hidden directory nothing can be: it is only read, or the directory holds the home, or a file in the

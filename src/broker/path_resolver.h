@@ -37,12 +37,13 @@ bool is_mask_at(int dir, const std::string& name);
 // "/proc/self/fd/N" of ours: the way to act on the file behind an O_PATH descriptor.
 std::string own_link(int fd);
 
-// Where a relative path starts: a working directory or a descriptor of the caller's. Invalid for an absolute path.
-struct Start {
+// The directory where a relative path starts: a working directory or a descriptor of the caller's. Invalid for an absolute path.
+struct StartDir {
   UniqueFd fd;
 };
 
-struct Place {
+// A name in a directory that is held open. The name need not exist. File calls are judged and performed on one of these.
+struct DirEntry {
   UniqueFd held;  // keeps `dir` where it is neither the root nor a start
   int dir = -1;
   std::string dir_path;  // of `dir`; empty: not asked for yet
@@ -56,39 +57,39 @@ struct Place {
   std::string path();             // dir_path + name; empty where path_of(dir) is
 };
 
-class Places {
+class PathResolver {
  public:
   // `root`: the caller's; `shared`: its sandbox has one root and one table of mounts. All must outlive this.
   struct Shared {
     StartPaths& starts;
     MountTable& mounts;
   };
-  Places(int root, Caller& caller, AsCaller& permissions, std::optional<Shared> shared)
+  PathResolver(int root, Caller& caller, AsCaller& permissions, std::optional<Shared> shared)
       : root_(root), caller_(caller), permissions_(permissions), shared_(shared) {}
 
-  // What the text of a path says, where it says all there is: no dots, no empty components, a start whose path is known, not on a
-  // /proc. Whether there are links on the way only the kernel tells (RESOLVE_NO_SYMLINKS).
-  struct Plain {
+  // A path whose text says where it leads if there are no links on the way: no dots, no empty components, a start whose path is
+  // known, not on a /proc. Only the kernel tells whether there are links (RESOLVE_NO_SYMLINKS).
+  struct LiteralPath {
     int base;               // the root or `start`
     std::uint64_t scope;    // RESOLVE_IN_ROOT or RESOLVE_BENEATH
     std::string dir_path;   // of the directory that holds the last component
     std::string_view name;  // without slashes behind it; points into the path
     bool writable = false;  // its mount is
   };
-  std::optional<Plain> plain(int start, std::string_view path);
+  std::optional<LiteralPath> literal_path(int start, std::string_view path);
 
   // `start` is looked at for a relative path only. The last component is not looked at. ENOENT for an empty path.
-  OrErrno<Place> parent(int start, std::string_view path);
+  OrErrno<DirEntry> parent(int start, std::string_view path);
   // What `path` leads to, an O_PATH descriptor (or a duplicate of the caller's, for /proc/self/fd/N).
   enum class Last { kFollow, kStay };
   OrErrno<UniqueFd> object(int start, std::string_view path, Last last);
 
-  // Where the symbolic link at `place` leads. For a link of /proc to an open file there is no place, but the file.
+  // Where the symbolic link at `entry` leads: another entry, or, for a link of /proc to an open file, that file.
   struct Target {
-    Place place;
+    DirEntry entry;
     UniqueFd file;
   };
-  OrErrno<Target> through_link(const Place& place);
+  OrErrno<Target> through_link(const DirEntry& entry);
 
   // How far `path` leads the caller where it meets a directory that may not be searched (EACCES): that directory, and what of the
   // path comes behind it. An empty `dir`: it is something else. For explanations; it goes the long way.
@@ -109,21 +110,21 @@ class Places {
   // through_link() would leave the scope.
   void restrict_to(std::uint64_t resolve) { extra_ = resolve; }
   bool scoped() const;
-  // The path, from the same start, that the link at `place` leads `path` to, whose last component it is.
-  OrErrno<std::string> scoped_target(const Place& place, std::string_view path);
+  // The path, from the same start, that the link at `entry` leads `path` to, whose last component it is.
+  OrErrno<std::string> scoped_target(const DirEntry& entry, std::string_view path);
 
  private:
-  OrErrno<UniqueFd> quick(int start, std::string_view path, int flags, bool& lexical);
+  OrErrno<UniqueFd> resolve_fast(int start, std::string_view path, int flags, bool& lexical);
   // kWay: more of a path comes behind it, so its last component is followed like any other.
   enum class End { kWay, kFollow, kStay };
-  OrErrno<UniqueFd> slow(int start, std::string_view path, End end);
+  OrErrno<UniqueFd> resolve_slow(int start, std::string_view path, End end);
   // The text of a link in a directory of /proc, or the file that it means.
   struct ProcLink {
     std::string text;
     UniqueFd file;
   };
   OrErrno<ProcLink> proc_link(int dir, const std::string& name);
-  OrErrno<UniqueFd> magic(int dir, const std::string& name, const Caller::Ids& ids);
+  OrErrno<UniqueFd> open_magic_link(int dir, const std::string& name, const Caller::Ids& ids);
   bool may_follow(int dir, int link) const;
 
   int root_;

@@ -1,4 +1,4 @@
-#include "launch/recipe_places.h"
+#include "launch/recipe_mount_points.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -21,7 +21,7 @@
 namespace belljar::launch {
 namespace {
 
-using At = RecipeFailure::At;
+using FailedStep = RecipeFailure::FailedStep;
 using Kind = RecipeOp::Kind;
 
 mode_t parent_mode(const RecipeOp& op) noexcept {
@@ -83,7 +83,7 @@ bool read_only(int shown) noexcept {
 }
 
 int hold_in(RecipeContext& context, int parent, const char* name, bool directory) noexcept {
-  const Held own(open_for_keeper(parent));
+  const ScopedFd own(open_for_keeper(parent));
   return own.valid() ? hold_stub(context, own.get(), name, directory) : -EBUSY;
 }
 
@@ -125,7 +125,7 @@ int open_or_make(RecipeContext& context, const RecipeOp& op, int parent, const c
     if (directory) {
       if (::mkdirat(parent, name, mode) < 0 && errno != EEXIST) return -errno;
     } else {
-      const Held made(open_inside(context.root, path, O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
+      const ScopedFd made(open_inside(context.root, path, O_RDONLY | O_CREAT | O_NOCTTY | O_NONBLOCK, 0444));
       if (!made.valid()) return made.get();
     }
     return open_inside(context.root, path, how);
@@ -139,7 +139,7 @@ int cover_stub(RecipeContext& context, const RecipeOp& op, int place, bool direc
   const char* const name = directory ? "stub.d" : "stub";
   if (directory && ::mkdirat(context.base, name, 0755) < 0 && errno != EEXIST) return -errno;
   if (!directory) {
-    const Held file(::openat(context.base, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0444));
+    const ScopedFd file(::openat(context.base, name, O_RDONLY | O_CREAT | O_CLOEXEC, 0444));
     if (!file.valid()) return -errno;
   }
   const int tree = ::open_tree(context.base, name, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -156,9 +156,9 @@ int cover_stub(RecipeContext& context, const RecipeOp& op, int place, bool direc
 int mount_point(RecipeContext& context, const RecipeOp& op, int there, bool directory) noexcept {
   struct stat facts{};
   if (!context.ends_with_mounts || !is_stub_at(context, op, there, facts) || !holds_stub(context, facts)) return there;
-  const Held place(there);
+  const ScopedFd place(there);
   const int covered = cover_stub(context, op, place.get(), directory);
-  return covered < 0 ? failed(context, At::kBind, covered) : covered;
+  return covered < 0 ? failed(context, FailedStep::kBind, covered) : covered;
 }
 
 }  // namespace
@@ -260,14 +260,14 @@ int ensure_directory(RecipeContext& context, const RecipeOp& op, mode_t mode) no
   struct stat facts{};
   if (there >= 0 && !is_stub_at(context, op, there, facts)) return there;
   if (there >= 0) ::close(there);
-  else if (there != -ENOENT) return failed(context, At::kDirectory, there);
+  else if (there != -ENOENT) return failed(context, FailedStep::kDirectory, there);
   const char* last = nullptr;
-  const Held parent(open_parent(context, op, last));
-  if (!parent.valid()) return failed(context, At::kParents, parent.get());
+  const ScopedFd parent(open_parent(context, op, last));
+  if (!parent.valid()) return failed(context, FailedStep::kParents, parent.get());
   char name[NAME_MAX + 1];
-  if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
+  if (const int status = copy_name(last, name); status < 0) return failed(context, FailedStep::kParents, status);
   there = open_or_make(context, op, parent.get(), op.dest.c_str(), name, true, mode);
-  return there < 0 ? failed(context, At::kDirectory, there) : mount_point(context, op, there, true);
+  return there < 0 ? failed(context, FailedStep::kDirectory, there) : mount_point(context, op, there, true);
 }
 
 int ensure_file(RecipeContext& context, const RecipeOp& op) noexcept {
@@ -276,16 +276,16 @@ int ensure_file(RecipeContext& context, const RecipeOp& op) noexcept {
   if (there == -ENOENT || (there >= 0 && is_stub_at(context, op, there, facts))) {
     if (there >= 0) ::close(there);
     const char* last = nullptr;
-    const Held parent(open_parent(context, op, last));
-    if (!parent.valid()) return failed(context, At::kParents, parent.get());
+    const ScopedFd parent(open_parent(context, op, last));
+    if (!parent.valid()) return failed(context, FailedStep::kParents, parent.get());
     char name[NAME_MAX + 1];
-    if (const int status = copy_name(last, name); status < 0) return failed(context, At::kParents, status);
+    if (const int status = copy_name(last, name); status < 0) return failed(context, FailedStep::kParents, status);
     there = open_or_make(context, op, parent.get(), op.dest.c_str(), name, false, 0);
   }
-  if (there < 0) return failed(context, At::kFile, there);
+  if (there < 0) return failed(context, FailedStep::kFile, there);
   if (::fstat(there, &facts) == 0 && S_ISDIR(facts.st_mode)) {
     ::close(there);
-    return failed(context, At::kFile, -EISDIR);
+    return failed(context, FailedStep::kFile, -EISDIR);
   }
   return mount_point(context, op, there, false);
 }

@@ -1,4 +1,4 @@
-#include "backend/native/kept.h"
+#include "backend/native/kept_caches.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Places of a recipe's tree, by descriptor: opened as the sandbox would, made where they are missing, shared where another
+// Mount points of a recipe's tree, by descriptor: opened as the sandbox would, made where they are missing, shared where another
 // sandbox's stub is there (recipe_stubs.h), and mounted on. Between clone3 and execve; -errno where a call returns an int.
 #pragma once
 
@@ -18,12 +18,12 @@ namespace belljar::launch {
 inline constexpr std::uint64_t kQuiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 // A descriptor of the child: closed at the end of its block. UniqueFd's close would do, but this one never throws away errno.
-class Held {
+class ScopedFd {
  public:
-  explicit Held(int fd) noexcept : fd_(fd) {}
-  Held(const Held&) = delete;
-  Held& operator=(const Held&) = delete;
-  ~Held() {
+  explicit ScopedFd(int fd) noexcept : fd_(fd) {}
+  ScopedFd(const ScopedFd&) = delete;
+  ScopedFd& operator=(const ScopedFd&) = delete;
+  ~ScopedFd() {
     const int error = errno;
     if (fd_ >= 0) ::close(fd_);
     errno = error;

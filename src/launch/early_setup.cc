@@ -1,4 +1,17 @@
-#include "launch/early.h"
+// What root makes on a thread of the parent while the plan is still being made.
+//
+// The thread and the planner hand over by two atomics. `inputs` grows as the planner knows more: first the
+// hidden names, which take longest to make, then the rest of the stage, or that nothing more comes. `ready`
+// says that all but the names is there, which is what a start waits for (take()); the names are awaited by
+// the child, over a pipe, when it mounts the masks. So between two names the thread looks whether the rest
+// has become known, and does that first.
+//
+// Namespaces are made by unshare(2) on this thread alone and kept by descriptors of /proc/thread-self/ns; the
+// thread then ends. CLONE_FS is unshared first, for the umask is the process's. The thread allocates nothing
+// (a thread that does gets a malloc arena of its own) and handles no signal of the host program.
+//
+// Whatever fails is left out: an invalid descriptor means that the child makes it itself.
+#include "launch/early_setup.h"
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -31,33 +44,33 @@ constexpr std::size_t kStack = 64U << 10;
 }  // namespace
 
 // The thread's memory. It allocates nothing: a thread that does gets a heap of its own.
-struct Early::Work {
-  enum Given : unsigned { kNames = 1, kRest = 2, kNoMore = 4 };
+struct EarlySetup::Work {
+  enum Input : unsigned { kNames = 1, kRest = 2, kNoMore = 4 };
 
-  EarlyOptions options;
+  EarlySetupOptions options;
   std::string stage_options;
   std::span<const MountOp> names, rest;
-  std::atomic<unsigned> given{0};
-  std::atomic<bool> ready{false};  // Made is complete
-  Made made;
-  UniqueFd tell;  // the other end of Made::names
+  std::atomic<unsigned> inputs{0};
+  std::atomic<bool> ready{false};  // `made` is complete
+  Resources made;
+  UniqueFd tell;  // the other end of Resources::names
   pthread_t thread{};
 
   // Only this thread changes its namespaces, and it ends soon: the descriptors hold them.
   void make_namespaces() noexcept {
     if (::unshare(CLONE_NEWIPC | CLONE_NEWUTS | (options.network ? CLONE_NEWNET : 0)) < 0) return;
     const UniqueFd own(::open("/proc/thread-self/ns", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const auto take = [&](const char* name) { return UniqueFd(::openat(own.get(), name, O_RDONLY | O_CLOEXEC)); };
-    made.ipc = take("ipc");
-    made.uts = take("uts");
-    if (options.network && raise_loopback() == 0) made.network = take("net");
+    const auto open_namespace = [&](const char* name) { return UniqueFd(::openat(own.get(), name, O_RDONLY | O_CLOEXEC)); };
+    made.ipc = open_namespace("ipc");
+    made.uts = open_namespace("uts");
+    if (options.network && raise_loopback() == 0) made.network = open_namespace("net");
   }
 
   void await(unsigned what) noexcept {
-    for (unsigned seen = given.load(std::memory_order_acquire); (seen & what) == 0; seen = given.load(std::memory_order_acquire))
-      given.wait(seen, std::memory_order_acquire);
+    for (unsigned seen = inputs.load(std::memory_order_acquire); (seen & what) == 0; seen = inputs.load(std::memory_order_acquire))
+      inputs.wait(seen, std::memory_order_acquire);
   }
-  bool has(unsigned what) const noexcept { return (given.load(std::memory_order_acquire) & what) != 0; }
+  bool has(unsigned what) const noexcept { return (inputs.load(std::memory_order_acquire) & what) != 0; }
 
   void set_ready() noexcept {
     ready.store(true, std::memory_order_release);
@@ -106,14 +119,14 @@ struct Early::Work {
     return nullptr;
   }
 
-  void give(unsigned what) noexcept {
-    given.fetch_or(what, std::memory_order_release);
-    given.notify_all();
+  void provide(unsigned what) noexcept {
+    inputs.fetch_or(what, std::memory_order_release);
+    inputs.notify_all();
   }
 };
 
-std::unique_ptr<Early> Early::begin(const EarlyOptions& options) {
-  std::unique_ptr<Early> early(new Early);
+std::unique_ptr<EarlySetup> EarlySetup::begin(const EarlySetupOptions& options) {
+  std::unique_ptr<EarlySetup> early(new EarlySetup);
   auto work = std::make_unique<Work>();
   work->options = options;
   pthread_attr_t attributes;
@@ -130,31 +143,31 @@ std::unique_ptr<Early> Early::begin(const EarlyOptions& options) {
   return early->work_ ? std::move(early) : nullptr;
 }
 
-Early::~Early() { end(); }
+EarlySetup::~EarlySetup() { end(); }
 
-void Early::end() {
+void EarlySetup::end() {
   if (!work_) return;
-  work_->give(Work::kNoMore);
+  work_->provide(Work::kNoMore);
   ::pthread_join(work_->thread, nullptr);
   work_.reset();
 }
 
-void Early::make_names(std::string stage_options, std::span<const MountOp> names) {
+void EarlySetup::make_names(std::string stage_options, std::span<const MountOp> names) {
   if (!work_) return;
   work_->stage_options = std::move(stage_options);
   work_->names = names;
-  work_->give(Work::kNames);
+  work_->provide(Work::kNames);
 }
 
-void Early::make_rest(std::span<const MountOp> rest) {
+void EarlySetup::make_rest(std::span<const MountOp> rest) {
   if (!work_) return;
   work_->rest = rest;
-  work_->give(Work::kRest);
+  work_->provide(Work::kRest);
 }
 
-Early::Made Early::take() {
+EarlySetup::Resources EarlySetup::take() {
   if (!work_) return {};
-  if (!work_->has(Work::kRest)) work_->give(Work::kNoMore);
+  if (!work_->has(Work::kRest)) work_->provide(Work::kNoMore);
   work_->ready.wait(false, std::memory_order_acquire);
   return std::move(work_->made);
 }
