@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/paths.h"
 #include "belljar/redact.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -154,7 +155,7 @@ class Reader {
       next_ = Next::kField;
       return std::string(one);
     }
-    const std::string_view name = one.substr(one.rfind('/') + 1);
+    const std::string_view name = file_name(one);
     curl_ = curl_ || name == "curl";
     sshpass_ = sshpass_ || name == "sshpass";
     mysql_ = mysql_ || name == "mysql" || name == "mysqldump" || name == "mysqladmin" || name == "mariadb";

@@ -29,6 +29,7 @@
 #include "base/encoding.h"
 #include "base/format.h"
 #include "base/held_signal.h"
+#include "base/paths.h"
 #include "base/patience.h"
 #include "base/unique_fd.h"
 #include "belljar/audit.h"
@@ -312,7 +313,7 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
   Lock fresh = BELLJAR_TRY(Lock::take(file.get(), options.patience, next_path));
   const std::size_t deleted = options.keep && old.size() > *options.keep ? old.size() - *options.keep : 0;
   AuditFields fields;
-  fields.text("previous", audit::old_path(path.substr(path.rfind('/') + 1), old.back().number));
+  fields.text("previous", audit::old_path(std::string(file_name(path)), old.back().number));
   fields.number("deleted", static_cast<std::int64_t>(deleted));
   const auto first = deleted == old.size() ? std::optional(last->sequence + 1) : audit::first_sequence(old[deleted].path);
   if (first) fields.number("first", static_cast<std::int64_t>(*first));

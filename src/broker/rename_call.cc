@@ -7,6 +7,7 @@
 
 #include <cerrno>
 
+#include "base/paths.h"
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "broker/file_calls.h"
@@ -61,7 +62,7 @@ OrErrno<Place> find_target(Rename& rename) {
   Place to;
   to.dir = rename.from.dir;
   to.dir_path = rename.from.dir_path;
-  to.name = rename.new_path.substr(rename.new_path.rfind('/') + 1);
+  to.name = file_name(rename.new_path);
   return to;
 }
 

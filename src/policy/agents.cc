@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/policy.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -188,7 +189,7 @@ const Agent* find_agent_of_profile(std::string_view profile) noexcept {
 }
 
 const Agent* find_agent_of_program(std::string_view file) noexcept {
-  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::string_view name = file_name(file);
   const std::string_view package = package_of(file);
   for (const Agent& agent : kAgents) {
     const bool of_package =

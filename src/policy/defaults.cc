@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "policy/agents.h"
 
 namespace belljar::policy {
@@ -464,7 +465,7 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
 
 bool is_plain_file_secret(std::string_view path) noexcept {
   // libpq, and so psql, pgbench and pg_dump. A plain file that it may not open it passes over in silence.
-  return path.substr(path.rfind('/') + 1) == ".pgpass";
+  return file_name(path) == ".pgpass";
 }
 
 std::string gpg_directory(std::string_view home) { return std::string(home) + "/.gnupg"; }
