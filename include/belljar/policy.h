@@ -133,7 +133,8 @@ struct Network {
   std::string upstream_proxy;                // mode proxy: everything leaves by it: http://[USER:PASSWORD@]HOST:PORT, socks5://...
   std::vector<std::string> upstream_bypass;  // hosts that leave without it, as NO_PROXY names them
   bool transparent = true;                   // mode proxy: programs that know nothing of a proxy are served too
-  // mode proxy: "NAME[=env:VARIABLE|=file:PATH] for HOST": a placeholder inside, the value in requests to HOST (src/policy/look.h)
+  // mode proxy: "NAME[=env:VARIABLE|=file:PATH] for HOST": a placeholder inside, the value in requests to HOST
+  // (src/policy/tls_interception.h)
   std::vector<std::string> credentials;
   std::vector<std::string> tls_passthrough;  // mode proxy: hosts whose TLS is never looked into; the forms of allowed_domains
   std::optional<std::string> tls_ca_file;    // mode proxy: PEM, further roots for servers whose TLS is looked into

@@ -17,7 +17,7 @@
 #include "cli/errors.h"
 #include "cli/own_program.h"
 #include "cli/tls_parts.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::cli {
 namespace {

@@ -41,7 +41,7 @@ struct Context {
     std::uint16_t type = 0;
     int pid = 0;
     std::chrono::steady_clock::time_point at;
-  } last_name;  // names.cc
+  } last_name;  // dns_server.cc
   Culprits culprits;
   InnerSockets inner;
   std::uint64_t passed = 0;  // bytes through all connections, both ways

@@ -18,7 +18,7 @@
 #include "policy/domains.h"
 #include "policy/host.h"
 #include "policy/ip.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 namespace {

@@ -21,7 +21,7 @@
 #include "base/format.h"
 #include "base/wake.h"
 #include "egress/connection.h"
-#include "egress/names.h"
+#include "egress/dns_server.h"
 
 namespace belljar::egress {
 namespace {

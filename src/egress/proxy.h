@@ -30,7 +30,7 @@
 #include "egress/upstream.h"
 #include "policy/defaults.h"
 #include "policy/domains.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 

@@ -43,7 +43,8 @@ bool domain_covers(std::string_view have, std::string_view wanted);
 bool covers_destination(const DomainRule& rule, const Destination& destination) noexcept;
 
 // `GET,HEAD example.com:8080/path`: requests to a host that the other rules do not open, in the clear or in TLS that is looked into
-// (look.h). Whatever cannot be looked into (a protocol that is not HTTP, an upgrade, network.tls_passthrough) does not get there.
+// (tls_interception.h). Whatever cannot be looked into (a protocol that is not HTTP, an upgrade, network.tls_passthrough) does not
+// get there.
 struct RequestRule {
   DomainRule host;
   std::vector<std::string> methods;  // empty: every one (`*`)

@@ -3,7 +3,7 @@
 #include "policy/domains.h"
 #include "policy/explain.h"
 #include "policy/json.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {

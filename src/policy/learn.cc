@@ -23,13 +23,13 @@
 #include "policy/file_rules.h"
 #include "policy/host.h"
 #include "policy/ip.h"
-#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
 #include "policy/protected.h"
 #include "policy/refusal.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {

@@ -13,9 +13,9 @@
 #include "belljar/result.h"
 #include "policy/domains.h"
 #include "policy/ignore.h"
-#include "policy/look.h"
 #include "policy/proxy_url.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {

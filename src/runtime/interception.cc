@@ -17,7 +17,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "egress/environment.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::runtime {
 

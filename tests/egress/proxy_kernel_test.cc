@@ -21,7 +21,7 @@
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
 #include "egress/upstream.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 #include "support/eventually.h"
 #include "support/loopback.h"
 #include "support/time_enough.h"

@@ -1,5 +1,5 @@
 // Which TLS is looked into and why, and credentials as text.
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "egress/names.h"
+#include "egress/dns_server.h"
 
 #include <netinet/in.h>
 

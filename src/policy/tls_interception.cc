@@ -1,4 +1,4 @@
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 #include <algorithm>
 
