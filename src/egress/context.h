@@ -21,12 +21,12 @@
 namespace belljar::egress {
 
 // A stream that has begun on a client's connection, and what the connection that will serve it has of that one.
-struct Born {
+struct NewStream {
   std::shared_ptr<Stream> stream;
   std::uint64_t carrier = 0;  // id
-  Way way = Way::kProxy;
+  ClientKind client_kind = ClientKind::kProxy;
   policy::Destination direct, place;  // `place`: whose TLS was looked into
-  End server;                         // of the first: what was dialled for the tunnel
+  Endpoint server;                    // of the first: what was dialled for the tunnel
   std::string address;
 };
 
@@ -50,9 +50,9 @@ struct Context {
   HeadBudgets heads;  // by rule; of names that are looked up: by ""
   PipePool pipes;
   EgressLog log;
-  std::vector<Born> born;         // streams that nobody serves yet
-  std::set<std::uint64_t> woken;  // connections that another one has given something to do
-  std::vector<policy::Ip> own;    // addresses of this machine
+  std::vector<NewStream> new_streams;  // streams that nobody serves yet
+  std::set<std::uint64_t> woken;       // connections that another one has given something to do
+  std::vector<policy::Ip> own;         // addresses of this machine
   std::chrono::steady_clock::time_point own_until;
 
   bool is_own(const policy::Ip& ip);

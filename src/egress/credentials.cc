@@ -226,7 +226,7 @@ std::string Restorer::feed(std::string_view bytes, bool last) {
 
 bool Restorer::goes_beyond_beginning(std::string_view text) const {
   return std::ranges::any_of(spellings_, [text](const Spelling& spelling) {
-    const Fitting found = fit_spelling(spelling.beginning, text);
+    const SpellingMatch found = fit_spelling(spelling.beginning, text);
     return found.fit == Fit::kWhole && found.size < text.size();
   });
 }

@@ -1,7 +1,7 @@
 // What a client of the proxy goes through, as phases. The idea:
 //
 //   - A phase is a small class: it waits for one thing (a head, an address, a handshake, the next piece) and holds what belongs to
-//     that alone. What phases hand on is in the Talk they share.
+//     that alone. What phases hand on is in the ConnectionState they share.
 //   - go() does what can be done and returns the phase that is next; nothing, when this one waits. A function that may end a phase
 //     returns the same, so that each refusal is `if (Next next = ...) return next;`. Nothing else changes a phase.
 //   - A class is known in its own file only. Other files know the doors at the end of this one, by what they need and leave.
@@ -9,12 +9,13 @@
 // The order. Nothing is looked up or dialled before decide(), and no byte of the client's leaves before the server is there:
 //
 //   phase_client.cc  FirstByte, Head, Socks..., DnsStream. What does it want? They leave `asked`, `protocol` and a record.
-//   phase_server.cc  Held, Resolving, FindingUpstream. May it, and where is that? They leave addresses that are checked.
+//   phase_server.cc  WaitingForBudget, Resolving, ResolvingUpstream. May it, and where is that? They leave addresses that are
+//   checked.
 //                    AskingInside, Dialing, Handshake. They leave `server`, connected.
 //   phase_tls.cc     Peek, ClientTls, ServerTls, where it is looked into. They leave ends whose bytes are what is in their TLS.
 //                    CarryingStreams. A client's HTTP/2: each stream is a connection of its own, which begins at Head.
 //   phase_pass.cc    Exchange, Tunnel. Bytes both ways. They leave a record that is ended.
-//   phase_end.cc     Closing, Breaking, Over. Three ways to part: all is said, the server broke off, reset.
+//   phase_end.cc     Closing, Breaking, Finished. Three ways to part: all is said, the server broke off, reset.
 //
 // After Exchange, and after ClientTls, a client is at FirstByte again: a request within TLS is decided like any other.
 //
@@ -59,15 +60,15 @@ struct Problem {
 };
 
 // Owned by the connection; used by its phases, on the proxy's thread.
-struct Talk {
+struct ConnectionState {
   using Clock = std::chrono::steady_clock;
   enum Side : std::uint32_t { kClient = 0, kServer = 1 };
 
   Context& context;
   const std::uint64_t id;
-  const Way way;
+  const ClientKind client_kind;
   const policy::Destination direct;  // where a client of kDirect wanted to go
-  End client = {}, server = {};
+  Endpoint client = {}, server = {};
   std::shared_ptr<Stream> stream = {};  // that this connection serves; then the client has no socket
   // What the client has asked for, where its requests are read. A server that is there was dialled for it; the first request has
   // it.
@@ -93,14 +94,16 @@ struct Talk {
   const ProxyTimeouts& timeouts() const noexcept { return context.options.timeouts; }
   void wait(std::chrono::milliseconds patience) { deadline = Clock::now() + patience; }
   void watch(int fd, Side side) const;
-  void drop_server() { server = End{}; }
+  void drop_server() { server = Endpoint{}; }
   bool is_limited() const noexcept { return context.options.methods == Methods::kLimited; }
   // Not joined with a port of one loopback: the rules for hosts are about it.
-  bool leaves() const noexcept { return way == Way::kProxy || way == Way::kDirect; }
+  bool leaves() const noexcept { return client_kind == ClientKind::kProxy || client_kind == ClientKind::kDirect; }
   // What is asked is one request, that can be read; else what carries requests or anything else.
   bool is_request() const noexcept { return protocol == Protocol::kHttp || protocol == Protocol::kHttps; }
   // Where requests go whatever they say.
-  const policy::Destination* fixed_place() const { return tunnel ? &*tunnel : way == Way::kDirect ? &direct : nullptr; }
+  const policy::Destination* fixed_place() const {
+    return tunnel ? &*tunnel : client_kind == ClientKind::kDirect ? &direct : nullptr;
+  }
   Culprit culprit() { return context.culprits.find(stream != nullptr ? stream->socket : client.fd.get()); }
 
   void begin_record(Protocol protocol);
@@ -118,9 +121,9 @@ using Next = std::unique_ptr<Phase>;  // nullptr: nothing changes
 
 class Phase {
  public:
-  explicit Phase(Talk& talk)
-      : talk_(talk), context_(talk.context), client_(talk.client), server_(talk.server), asked_(talk.asked) {}
-  Phase(Talk& talk, std::chrono::milliseconds patience) : Phase(talk) { talk.wait(patience); }
+  explicit Phase(ConnectionState& state)
+      : state_(state), context_(state.context), client_(state.client), server_(state.server), asked_(state.asked) {}
+  Phase(ConnectionState& state, std::chrono::milliseconds patience) : Phase(state) { state.wait(patience); }
   virtual ~Phase() = default;
   Phase(const Phase&) = delete;
   Phase& operator=(const Phase&) = delete;
@@ -130,48 +133,48 @@ class Phase {
   virtual Next on_resolved(const Resolved&) { return {}; }
   virtual Next on_socket(UniqueFd) { return {}; }   // an answer of Context::inner
   virtual void on_rules() {}                        // those of Context::options are others now
-  virtual void on_silence() {}                      // Talk::again or AnswerGuard::due() has come
+  virtual void on_silence() {}                      // ConnectionState::again or AnswerGuard::due() has come
   virtual bool has_more() { return false; }         // to do at once, though others come first
   virtual bool has_begun() const { return false; }  // the client has had its 200, or the head of an answer
   virtual bool over() const noexcept { return false; }
 
  protected:
   Next wait_for_client();  // which has not said enough yet; where it says no more, it leaves
-  Talk& talk_;
+  ConnectionState& state_;
   Context& context_;
-  End& client_;
-  End& server_;
+  Endpoint& client_;
+  Endpoint& server_;
   ProxyRequest& asked_;
 };
 
 inline constexpr char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
-inline Resolved unanswered() { return {.addresses = {}, .error = "the name servers do not answer", .keep = {}}; }
+inline Resolved unanswered() { return {.addresses = {}, .error = "the name servers do not answer", .ttl = {}}; }
 
-// --- doors: what they need is in `talk` already
+// --- doors: what they need is in `state` already
 
-Next arrive(Talk& talk);  // a client that has just been accepted
-Next begin_head(Talk& talk);
-Next begin_first_byte(Talk& talk);
+Next arrive(ConnectionState& state);  // a client that has just been accepted
+Next begin_head(ConnectionState& state);
+Next begin_first_byte(ConnectionState& state);
 
-Next decide(Talk& talk);  // `asked`, `protocol`, a record; for a request `request` and `head`
+Next decide(ConnectionState& state);  // `asked`, `protocol`, a record; for a request `request` and `head`
 // No decision: what the caller of the sandbox joined.
-Next join_host(Talk& talk);
-Next ask_inside(Talk& talk, bool v6);
+Next join_host(ConnectionState& state);
+Next ask_inside(ConnectionState& state, bool v6);
 
-Next begin_peek(Talk& talk);        // a server that is connected, for `asked`, and a client that thinks it has it
-Next begin_server_tls(Talk& talk);  // the same, for a request
-Next begin_exchange(Talk& talk);
-Next begin_tunnel(Talk& talk);
-Next begin_streams(Talk& talk);  // a client whose TLS says h2
+Next begin_peek(ConnectionState& state);        // a server that is connected, for `asked`, and a client that thinks it has it
+Next begin_server_tls(ConnectionState& state);  // the same, for a request
+Next begin_exchange(ConnectionState& state);
+Next begin_tunnel(ConnectionState& state);
+Next begin_streams(ConnectionState& state);  // a client whose TLS says h2
 
-Next refuse(Talk& talk, Problem problem);  // ends the record; the client is told, where it can be
-Next refuse(Talk& talk, const HttpFault& fault);
-Next refuse_spent(Talk& talk, bool begun);  // limits.egress_bytes; `begun`: the client has had the head of an answer
-Next leave(Talk& talk);                     // the client said all it had to say, and that was no request
-Next close_politely(Talk& talk);            // what is to be written goes out first
+Next refuse(ConnectionState& state, Problem problem);  // ends the record; the client is told, where it can be
+Next refuse(ConnectionState& state, const HttpFault& fault);
+Next refuse_spent(ConnectionState& state, bool begun);  // limits.egress_bytes; `begun`: the client has had the head of an answer
+Next leave(ConnectionState& state);                     // the client said all it had to say, and that was no request
+Next close_politely(ConnectionState& state);            // what is to be written goes out first
 // The server broke off. `rest`: of a tunnel, what it had said.
-Next begin_breaking(Talk& talk, std::optional<Direction> rest = {});
-Next give_up(Talk& talk);  // both ends are reset
-Next end(Talk& talk);
+Next begin_breaking(ConnectionState& state, std::optional<Direction> rest = {});
+Next give_up(ConnectionState& state);  // both ends are reset
+Next end(ConnectionState& state);
 
 }  // namespace belljar::egress

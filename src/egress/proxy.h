@@ -61,7 +61,7 @@ struct ProxyOptions {
   std::string credential;  // "user:password" that clients must send; empty: none
   Origin mode_origin, limit_origin, heads_origin, credentials_origin;
   std::shared_ptr<Interceptor> interceptor;  // none: TLS is never looked into, and what needs it is refused
-  policy::LookRules look;
+  policy::InterceptionRules interception;
   Credentials credentials;
   std::optional<Upstream> upstream;
   Resolve resolve = resolve_on_host;
@@ -77,24 +77,24 @@ struct ProxyOptions {
 };
 
 // How a client comes in.
-enum class Way : std::uint8_t {
+enum class ClientKind : std::uint8_t {
   kProxy,      // speaks to a proxy: HTTP, CONNECT, SOCKS5
   kDirect,     // meant another place: the address it connected to names it
   kDnsStream,  // DNS over TCP
-  kHostPort,   // joined with Door::port of the host's loopback
-  kPublished,  // comes from the host and is joined with Door::port of the sandbox's loopback
+  kHostPort,   // joined with ProxyListener::port of the host's loopback
+  kPublished,  // comes from the host and is joined with ProxyListener::port of the sandbox's loopback
 };
 
-struct Door {
-  Way way = Way::kProxy;
-  UniqueFd listener;  // listening TCP socket; made non-blocking
+struct ProxyListener {
+  ClientKind kind = ClientKind::kProxy;
+  UniqueFd fd;  // listening TCP socket; made non-blocking
   std::uint16_t port = 0;
 };
 
 // What leads from the sandbox to the proxy. `listeners` holds one of kProxy at least; what a redirect brings to that one is
 // kDirect.
-struct Doors {
-  std::vector<Door> listeners;
+struct ProxySockets {
+  std::vector<ProxyListener> listeners;
   UniqueFd dns;      // UDP with IP_PKTINFO; none: no names inside
   UniqueFd maker;    // gives out TCP sockets of the sandbox's network (launch::InnerSocket::Kind::kMaker), for kPublished
   UniqueFd diag;     // sock_diag of the sandbox's network; none: refusals tell no process
@@ -113,7 +113,7 @@ struct EgressLog {
 class Proxy {
  public:
   // Errors: kResourceExhausted.
-  static Result<std::unique_ptr<Proxy>> start(Doors doors, ProxyOptions options);
+  static Result<std::unique_ptr<Proxy>> start(ProxySockets sockets, ProxyOptions options);
   static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);  // one door, kProxy
   ~Proxy();
   Proxy(const Proxy&) = delete;

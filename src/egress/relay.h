@@ -18,7 +18,7 @@ namespace belljar::egress {
 
 // One socket, or with `secure` alone one stream of a connection that carries several. `readable` and `writable` are what
 // edge-triggered epoll said last; a call that would block clears them.
-struct End {
+struct Endpoint {
   UniqueFd fd;
   bool readable = false, writable = false;
   bool eof = false;     // it will send no more
@@ -77,7 +77,7 @@ class PipePool {
 // One direction of a tunnel.
 class Direction {
  public:
-  Direction(End& from, End& to) : from_(&from), to_(&to) {}
+  Direction(Endpoint& from, Endpoint& to) : from_(&from), to_(&to) {}
   // Moves what can be moved, at most `budget` times. True: there is more to do at once.
   bool pump(PipePool& pool, int budget);
   bool done() const noexcept { return done_; }
@@ -94,8 +94,8 @@ class Direction {
   bool by_hand() const noexcept { return from_->secure != nullptr || to_->secure != nullptr || filter_ != nullptr; }
   bool fill(PipePool& pool);
   bool drain();
-  End* from_;
-  End* to_;
+  Endpoint* from_;
+  Endpoint* to_;
   Pipe pipe_;
   Filter filter_;
   std::size_t piped_ = 0;

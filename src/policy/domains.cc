@@ -60,13 +60,13 @@ Result<void> check_is_one_rule(std::string_view text) {
 }
 
 // The parts of a rule as text. An address in brackets may have a prefix length and a port behind it.
-struct Parts {
+struct RuleParts {
   std::string_view host, prefix, port;
   bool has_prefix = false, has_port = false;
 };
 
-Parts split(std::string_view text) {
-  Parts parts;
+RuleParts split_rule(std::string_view text) {
+  RuleParts parts;
   const bool bracket = text.starts_with('[');
   const std::size_t after = bracket ? std::min(text.find(']'), text.size()) : 0;
   const bool bare_v6 = !bracket && std::ranges::count(text, ':') > 1;
@@ -84,7 +84,7 @@ Parts split(std::string_view text) {
   return parts;
 }
 
-Result<void> set_range(DomainRule& rule, const Parts& parts, const Ip& ip) {
+Result<void> set_range(DomainRule& rule, const RuleParts& parts, const Ip& ip) {
   const int most = ip.v6 ? 128 : 32;
   rule.kind = DomainRule::Kind::kAddress;
   rule.range = {ip, most};
@@ -236,7 +236,7 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
   DomainRule rule;
   rule.text = text;
   BELLJAR_CHECK(check_is_one_rule(text));
-  Parts parts = split(text);
+  RuleParts parts = split_rule(text);
   if (parts.has_port) {
     rule.port = parse_port(parts.port);
     if (!rule.port) return bad_rule(text, "what follows the colon is no port (1 to 65535)", kForms);

@@ -259,7 +259,7 @@ class Learner {
   Used used_hosts() const {
     Used used;
     const auto& network = policy_.network;
-    const auto look = make_look_rules(network);
+    const auto interception = make_interception_rules(network);
     for (const EgressRecord& record : input_.result.egress) {
       const auto host = parse_host(record.host);
       const bool leaves = record.protocol != "dns" && record.protocol != "host-port" && record.protocol != "publish";
@@ -270,8 +270,8 @@ class Learner {
       // A name that leads inside needs the address as well, as it did here.
       if (const auto ip = parse_ip(record.address); ip && !why_not_public(*ip).empty())
         used.domains.insert(to_string(Destination{{.name = {}, .ip = ip}, record.port}));
-      if (!look) continue;
-      for (const Credential* credential : credentials_for(*look, place)) used.credentials.insert(credential->text);
+      if (!interception) continue;
+      for (const Credential* credential : credentials_for(*interception, place)) used.credentials.insert(credential->text);
     }
     return used;
   }

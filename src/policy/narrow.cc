@@ -97,9 +97,9 @@ Result<void> check_stricter(const Setting& setting, const std::optional<Value>& 
 bool at_most(const Value& a, const Value& b) {
   return std::visit(
       [&b](const auto& left) {
-        using Held = std::remove_cvref_t<decltype(left)>;
+        using Alternative = std::remove_cvref_t<decltype(left)>;
         if constexpr (requires { left <= left; }) {
-          const auto* right = std::get_if<Held>(&b);
+          const auto* right = std::get_if<Alternative>(&b);
           return right != nullptr && left <= *right;
         } else {
           return false;

@@ -231,7 +231,7 @@ class Reader {
       if (node.text == "full") return Value(std::string("host"));
       if (node.text == "restricted") return Value(std::string("proxy"));
       if (node.text == "none") return Value(std::string("none"));
-      const std::string_view right = node.text == "limited" ? said_elsewhere(known.name, node.text) : std::string_view();
+      const std::string_view right = node.text == "limited" ? known_synonym(known.name, node.text) : std::string_view();
       return wrong(node, "`network_mode`", "full, restricted or none").next(std::string(right));
     }
     auto result = value_from_text(known, node.text);

@@ -240,7 +240,7 @@ bool component_match(std::string_view pattern, std::string_view text) noexcept {
 }
 
 // The component at the front, and the rest without its slash.
-std::string_view take(std::string_view& path) noexcept {
+std::string_view next_component(std::string_view& path) noexcept {
   while (path.starts_with('/')) path.remove_prefix(1);
   const std::size_t slash = path.find('/');
   const std::string_view part = path.substr(0, slash);
@@ -255,8 +255,8 @@ bool glob_match(std::string_view glob, std::string_view path) noexcept {
   std::optional<std::pair<std::string_view, std::string_view>> back;
   for (;;) {
     std::string_view glob_rest = glob, path_rest = path;
-    const std::string_view pattern = take(glob_rest);
-    const std::string_view part = take(path_rest);
+    const std::string_view pattern = next_component(glob_rest);
+    const std::string_view part = next_component(path_rest);
     if (pattern == "**") {
       back = {glob_rest, path};
       glob = glob_rest;
@@ -268,7 +268,7 @@ bool glob_match(std::string_view glob, std::string_view path) noexcept {
       path = path_rest;
       continue;
     }
-    if (!back || take(back->second).empty()) return false;
+    if (!back || next_component(back->second).empty()) return false;
     glob = back->first;
     path = back->second;
   }
@@ -282,7 +282,7 @@ Result<std::string> glob_below(std::string_view glob, std::string_view top, std:
   };
   std::string plain;
   for (std::string_view rest = glob; !rest.empty();) {
-    const std::string_view part = take(rest);
+    const std::string_view part = next_component(rest);
     if (part == "..") return escapes();
     if (!part.empty() && part != ".") plain.append("/").append(part);
   }

@@ -75,7 +75,7 @@ std::string_view nearest(std::string_view wrong, std::span<const std::string_vie
   return best;
 }
 
-std::string_view said_elsewhere(std::string_view of, std::string_view wrong) {
+std::string_view known_synonym(std::string_view of, std::string_view wrong) {
   if (wrong.size() > kLongestName) return {};
   const std::string word = canonical(wrong);
   const auto* found = std::ranges::find_if(kSaidElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });

@@ -27,31 +27,31 @@ struct Credential {
 // Errors: kInvalidArgument with what is wrong; `*` and a range of addresses are refused: they name no host.
 Result<Credential> parse_credential(std::string_view text);
 
-struct LookRules {
+struct InterceptionRules {
   std::vector<Credential> credentials;
   std::vector<DomainRule> passthrough;
   bool limited = false;
-  bool operator==(const LookRules&) const = default;
+  bool operator==(const InterceptionRules&) const = default;
 };
 // Errors: as parse_credential and parse_domain_rule.
-Result<LookRules> make_look_rules(const Network& network);
+Result<InterceptionRules> make_interception_rules(const Network& network);
 
 // Whether anything of the policy can ask for a look into TLS; a policy that is wrong asks for none.
-bool wants_look(const Network& network);
+bool wants_interception(const Network& network);
 
-enum class Look : std::uint8_t { kNone, kRequests, kLimited, kCredential, kPassthrough };
-struct LookVerdict {
-  Look why = Look::kNone;
+enum class InterceptionReason : std::uint8_t { kNone, kRequests, kLimited, kCredential, kPassthrough };
+struct InterceptionVerdict {
+  InterceptionReason why = InterceptionReason::kNone;
   std::string rule;  // the one that asks for it, or that keeps it away
-  bool looks() const noexcept { return why != Look::kNone && why != Look::kPassthrough; }
+  bool intercepts() const noexcept { return why != InterceptionReason::kNone && why != InterceptionReason::kPassthrough; }
 };
 // Whether `entry` ("NAME=value") is a variable that a credential's value comes from: it goes nowhere but to the proxy.
 bool is_credential_source(const Network& network, std::string_view entry);
 // Of a destination that the rules for hosts let through.
-LookVerdict decide_look(const HostRules& rules, const LookRules& look, const Destination& destination);
+InterceptionVerdict decide_interception(const HostRules& rules, const InterceptionRules& look, const Destination& destination);
 // The credentials that may be put into a request to `destination`.
-std::vector<const Credential*> credentials_for(const LookRules& look, const Destination& destination);
+std::vector<const Credential*> credentials_for(const InterceptionRules& look, const Destination& destination);
 // One sentence for `policy explain --host`.
-std::string explain_look(const LookVerdict& verdict);
+std::string explain_interception(const InterceptionVerdict& verdict);
 
 }  // namespace belljar::policy

@@ -45,7 +45,7 @@ Result<Value> enum_from(const Key& key, std::string_view text) {
   }
   std::string all;
   for (const std::string_view name : names) all += format("{}`{}`", all.empty() ? "" : ", ", name);
-  const std::string_view near = nearest(text, names), known = said_elsewhere(key.name, text);
+  const std::string_view near = nearest(text, names), known = known_synonym(key.name, text);
   std::string next = !known.empty() ? std::string(known) : near.empty() ? "" : format("did you mean `{}`?", near);
   if (key.name == "backend") next = backend_hint(text);
   Error error(Code::kInvalidArgument, format("{} is not a value of `{}`", quoted(text), key.name));
