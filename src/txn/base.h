@@ -24,8 +24,8 @@
 namespace belljar::txn {
 
 struct Base {
-  enum class Was : std::uint8_t { kAbsent, kKnown, kUnknown };
-  Was was = Was::kUnknown;
+  enum class State : std::uint8_t { kAbsent, kKnown, kUnknown };
+  State state = State::kUnknown;
   LayerId layer = 0;       // that holds the change
   std::int64_t since = 0;  // ns; start of the run
   // With kKnown:

@@ -18,7 +18,7 @@ constexpr int kQuietly = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 constexpr std::size_t kMostCandidates = 16;
 
 std::string link_text(int root, const std::string& path) {
-  const auto spot = find_spot(root, path);
+  const auto spot = open_parent(root, path);
   return spot ? read_link(spot->parent.get(), spot->name) : std::string();
 }
 

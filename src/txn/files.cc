@@ -128,10 +128,10 @@ bool within(std::string_view path, std::string_view folder) noexcept {
   return folder.empty() || (path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/'));
 }
 
-Result<Spot> find_spot(int root, const std::string& path) {
+Result<ParentAndName> open_parent(int root, const std::string& path) {
   const std::string_view folder = parent_path(path);
-  Spot spot{UniqueFd(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY)),
-            path.substr(folder.empty() ? 0 : folder.size() + 1)};
+  ParentAndName spot{UniqueFd(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY)),
+                     path.substr(folder.empty() ? 0 : folder.size() + 1)};
   if (!spot.parent.valid()) return call_failed(errno, "openat2", "reach", path);
   return spot;
 }

@@ -26,11 +26,11 @@ Result<UniqueFd> open_directory(const std::string& path);  // absolute; links in
 Result<void> make_directories(const std::string& path);    // absolute, mode 0700 each; existing ones are left as they are
 
 // The directory that holds the last component of `path`, and that component.
-struct Spot {
+struct ParentAndName {
   UniqueFd parent;
   std::string name;
 };
-Result<Spot> find_spot(int root, const std::string& path);
+Result<ParentAndName> open_parent(int root, const std::string& path);
 std::string_view parent_path(std::string_view path) noexcept;  // "" for "a"
 std::string join_path(std::string_view folder, std::string_view name);
 bool within(std::string_view path, std::string_view folder) noexcept;  // relative paths; everything is within ""

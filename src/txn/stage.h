@@ -49,7 +49,7 @@ struct Merged {
 };
 
 // One change that is to be applied.
-struct Chosen {
+struct PlannedChange {
   Delta delta;
   bool content = true;  // false: mode and attributes only
   std::optional<Merged> merged;
@@ -64,22 +64,22 @@ class Stager {
   // All of these first.
   void keep(const Delta& delta);
   // In the order of walk(): parents first.
-  Result<void> add(const Chosen& chosen);
-  Result<std::vector<Op>> take();
+  Result<void> add(const PlannedChange& chosen);
+  Result<std::vector<Op>> finish_all();
 
  private:
   std::string staged_path(const std::string& path) const;
   // What all kinds have: the name, its place in the order, and what stands on the host now.
   Op next_op(Op::Kind kind, const Delta& delta) const;
-  Result<void> put(const Chosen& chosen);
+  Result<void> put(const PlannedChange& chosen);
   Result<void> remove(const Delta& delta);
-  Result<void> meta(const Chosen& chosen);
-  Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
+  Result<void> meta(const PlannedChange& chosen);
+  Result<Identity> make(const PlannedChange& chosen, int parent, const std::string& name);
   Result<void> make_file(const Delta& delta, int parent, const std::string& name);
   bool link_to_host(const Delta& delta, int parent, const std::string& name) const;
   Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
   Result<bool> hand_over(const Delta& delta, int from, const std::string& source, int parent, const std::string& name) const;
-  Result<void> make_merged(const Chosen& chosen, int parent, const std::string& name);
+  Result<void> make_merged(const PlannedChange& chosen, int parent, const std::string& name);
 
   const Store& store_;
   int stage_;
@@ -93,11 +93,11 @@ class Stager {
   };
   Result<void> finish(const Finish& directory) const;
   std::vector<Finish> to_finish_;
-  struct Kept {
+  struct HostFile {
     std::string path;
     ino_t ino;  // on the host
   };
-  std::map<std::pair<dev_t, ino_t>, Kept> kept_;           // by the layer's inode
+  std::map<std::pair<dev_t, ino_t>, HostFile> kept_;       // by the layer's inode
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };
 
