@@ -72,7 +72,7 @@ Error held_too_long(std::chrono::milliseconds patience, const std::string& path)
 class Lock {
  public:
   // Waits by trying: flock(2) knows no deadline, and the holders are our own appends, which take a write and an fdatasync.
-  static Result<Lock> take(int fd, std::chrono::milliseconds patience, const std::string& path) {
+  static Result<Lock> acquire(int fd, std::chrono::milliseconds patience, const std::string& path) {
     const auto deadline = Clock::now() + bounded(patience);
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return audit::failed(format("cannot lock {}", quoted(path)), "flock", errno);
@@ -150,11 +150,11 @@ struct AuditTrail::State {
   std::string what() const { return format("cannot write to the audit trail {}", quoted(path)); }
 
   Result<void> open();
-  Result<audit::ProcessSharedMutex::Held> turn();
+  Result<audit::ProcessSharedMutex::Guard> lock_between_forks();
   Result<Lock> lock();
-  Result<void> look_at_end(off_t length);
+  Result<void> read_end(off_t length);
   Result<void> mend(off_t from, off_t length);
-  Result<void> take_disk(off_t until);
+  Result<void> reserve_disk(off_t until);
   Result<void> write(std::string_view kind, std::string_view data);
   Result<void> write_line(const std::string& line);
   Result<void> note_clock(const AuditTime& time);
@@ -175,25 +175,25 @@ Result<void> AuditTrail::State::open() {
 }
 
 // Before lock(), and held longer: of a process and those forked from it, one at a time.
-Result<audit::ProcessSharedMutex::Held> AuditTrail::State::turn() {
-  audit::ProcessSharedMutex::Held held = between_forks.take(bounded(options.patience));
-  if (!held) return held_too_long(options.patience, path);
-  return held;
+Result<audit::ProcessSharedMutex::Guard> AuditTrail::State::lock_between_forks() {
+  audit::ProcessSharedMutex::Guard guard = between_forks.lock_within(bounded(options.patience));
+  if (!guard) return held_too_long(options.patience, path);
+  return guard;
 }
 
 // Locks the file that `path` names, which may be another one since the last time: somebody rotated.
 Result<Lock> AuditTrail::State::lock() {
   // flock(2) locks what was opened, and a forked child has the same open file as its parent. A worker that gave up its rights may
-  // write to it but not open it anew, and goes on with it as long as `path` names it: turn() keeps it from its parent. What is lost
-  // then: of a holder that was killed, the lock stays until its parent's next record.
+  // write to it but not open it anew, and goes on with it as long as `path` names it: lock_between_forks() keeps it from its
+  // parent. What is lost then: of a holder that was killed, the lock stays until its parent's next record.
   if (opener != ::getpid() && !open()) opener = ::getpid();
   for (int tries = 0; tries < 1000; ++tries) {
-    Lock held = BELLJAR_TRY(Lock::take(file.get(), options.patience, path));
+    Lock held = BELLJAR_TRY(Lock::acquire(file.get(), options.patience, path));
     struct stat named{};
     if (::stat(path.c_str(), &named) == 0 && named.st_ino == inode) {
       struct stat status{};
       if (::fstat(file.get(), &status) != 0) return audit::failed(what(), "fstat", errno);
-      if (status.st_size != size) BELLJAR_CHECK(look_at_end(status.st_size));
+      if (status.st_size != size) BELLJAR_CHECK(read_end(status.st_size));
       return held;
     }
     {
@@ -205,7 +205,7 @@ Result<Lock> AuditTrail::State::lock() {
 }
 
 // Reads the last record, and mends what a killed writer left behind it. `length`: of the file.
-Result<void> AuditTrail::State::look_at_end(off_t length) {
+Result<void> AuditTrail::State::read_end(off_t length) {
   std::optional<Head> found;
   const off_t most = static_cast<off_t>(2 * audit::kMaxLine + 2);
   const off_t from = std::max<off_t>(0, length - most);
@@ -245,7 +245,7 @@ Result<void> AuditTrail::State::mend(off_t from, off_t length) {
 }
 
 // fallocate(2) beyond the end: the file's size stays. File systems without it (NFS, some FUSE) are asked with the write itself.
-Result<void> AuditTrail::State::take_disk(off_t until) {
+Result<void> AuditTrail::State::reserve_disk(off_t until) {
   if (until <= reserved) return {};
   if (::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, until + kReserve) == 0) {
     reserved = until + kReserve;
@@ -310,7 +310,7 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
   // The chain goes on: the first record of the new file follows the last of the old one.
   UniqueFd full = std::exchange(file, std::move(next));
   size = 0;
-  Lock fresh = BELLJAR_TRY(Lock::take(file.get(), options.patience, next_path));
+  Lock fresh = BELLJAR_TRY(Lock::acquire(file.get(), options.patience, next_path));
   const std::size_t deleted = options.keep && old.size() > *options.keep ? old.size() - *options.keep : 0;
   AuditFields fields;
   fields.text("previous", audit::old_path(std::string(file_name(path)), old.back().number));
@@ -354,7 +354,7 @@ Result<void> AuditTrail::State::sync() {
 // What comes before a record. The file is locked.
 Result<void> AuditTrail::State::prepare(Lock& held, const AuditTime& time) {
   if (!last) {
-    BELLJAR_CHECK(take_disk(1));
+    BELLJAR_CHECK(reserve_disk(1));
     return write("begin", AuditFields().number("version", 1).json());
   }
   if (options.rotate_at && static_cast<std::uint64_t>(size) >= options.rotate_at->count) BELLJAR_CHECK(rotate(held));
@@ -381,7 +381,7 @@ Result<AuditTrail> AuditTrail::open(std::string path, AuditOptions options) {
   state->options = std::move(options);
   BELLJAR_CHECK(state->open());
   {
-    const auto turn = BELLJAR_TRY(state->turn());
+    const auto fork_guard = BELLJAR_TRY(state->lock_between_forks());
     Lock held = BELLJAR_TRY(state->lock());
     BELLJAR_CHECK(state->prepare(held, state->now()));
     BELLJAR_CHECK(state->sync());
@@ -395,7 +395,7 @@ Result<std::uint64_t> AuditTrail::append(std::string_view kind, const AuditField
     return Error(Code::kInvalidArgument, format("{} is no kind of an audit record", quoted(kind)));
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
-  const auto turn = BELLJAR_TRY(state.turn());
+  const auto fork_guard = BELLJAR_TRY(state.lock_between_forks());
   Lock held = BELLJAR_TRY(state.lock());
   BELLJAR_CHECK(state.prepare(held, state.now()));
   BELLJAR_CHECK(state.write(kind, fields.json()));
@@ -407,9 +407,9 @@ Result<void> AuditTrail::reserve() {
   State& state = *state_;
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
-  const auto turn = BELLJAR_TRY(state.turn());
+  const auto fork_guard = BELLJAR_TRY(state.lock_between_forks());
   const Lock held = BELLJAR_TRY(state.lock());
-  return state.take_disk(state.size + kReserve);
+  return state.reserve_disk(state.size + kReserve);
 }
 
 AuditHead AuditTrail::head() const {
