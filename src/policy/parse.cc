@@ -23,22 +23,22 @@ class Reader {
     if (root.kind != Node::Kind::kTable) return wrong(root, "a policy", "a table of keys");
     for (const Member& member : root.members) {
       if (is_table(member.key)) BELLJAR_CHECK(table(member));
-      else BELLJAR_CHECK(kept(key(member, member.key)));
+      else BELLJAR_CHECK(collected(key(member, member.key)));
     }
-    BELLJAR_CHECK(kept(check_what_stays(root)));
+    BELLJAR_CHECK(collected(check_what_stays(root)));
     return std::move(layer_);
   }
 
  private:
-  Result<void> kept(Result<void> done) const {
+  Result<void> collected(Result<void> done) const {
     if (done || all_ == nullptr) return done;
     all_->push_back(std::move(done).error());
     return {};
   }
-  // An element of a list: read into `to`, or kept as an error.
+  // An element of a list: read into `to`, or collected as an error.
   template <class T>
-  Result<void> take(Result<T> element, std::vector<T>& to) const {
-    if (!element) return kept(std::move(element).error());
+  Result<void> add_element(Result<T> element, std::vector<T>& to) const {
+    if (!element) return collected(std::move(element).error());
     to.push_back(*std::move(element));
     return {};
   }
@@ -54,8 +54,8 @@ class Reader {
   }
 
   Result<void> table(const Member& member) {
-    if (member.value.kind != Node::Kind::kTable) return kept(wrong(member.value, quoted(member.key), "a table"));
-    for (const Member& inner : member.value.members) BELLJAR_CHECK(kept(key(inner, member.key + "." + inner.key)));
+    if (member.value.kind != Node::Kind::kTable) return collected(wrong(member.value, quoted(member.key), "a table"));
+    for (const Member& inner : member.value.members) BELLJAR_CHECK(collected(key(inner, member.key + "." + inner.key)));
     return {};
   }
 
@@ -256,7 +256,7 @@ class Reader {
       Result<void> checked =
           text ? check_word(known, item) : wrong(item, format("an element of `{}`", known.name), "text in quotes");
       const bool fine = checked.has_value();
-      BELLJAR_CHECK(kept(std::move(checked)));
+      BELLJAR_CHECK(collected(std::move(checked)));
       if (!fine) continue;
       result.push_back(item.text);
       items.push_back(origin(item.at));
@@ -299,7 +299,7 @@ class Reader {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<FsEntry> result;
     result.reserve(node.items.size());
-    for (const Node& item : node.items) BELLJAR_CHECK(take(entry(item), result));
+    for (const Node& item : node.items) BELLJAR_CHECK(add_element(entry(item), result));
     return Value(std::move(result));
   }
 
@@ -347,7 +347,7 @@ class Reader {
   Result<Value> volumes(const Key& known, const Node& node) const {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<Volume> result;
-    for (const Node& item : node.items) BELLJAR_CHECK(take(volume(item), result));
+    for (const Node& item : node.items) BELLJAR_CHECK(add_element(volume(item), result));
     return Value(std::move(result));
   }
 

@@ -34,14 +34,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-struct Elsewhere {
+struct Synonym {
   std::string_view of, wrong, right;
 };
 constexpr std::string_view kFullAccess = "write `danger-full-access`: no sandbox holds the command then";
 constexpr std::string_view kLimited =
     "write network.methods = \"limited\" (`--net-methods limited`), which lets GET, HEAD and OPTIONS pass, beside network.mode = "
     "\"proxy\"";
-constexpr Elsewhere kSaidElsewhere[] = {
+constexpr Synonym kSynonyms[] = {
     {"mode", "full_access", kFullAccess},
     {"network.mode", "limited", kLimited},
     {"network.mode", "full", "write `host`"},
@@ -78,8 +78,8 @@ std::string_view nearest(std::string_view wrong, std::span<const std::string_vie
 std::string_view known_synonym(std::string_view of, std::string_view wrong) {
   if (wrong.size() > kLongestName) return {};
   const std::string word = canonical(wrong);
-  const auto* found = std::ranges::find_if(kSaidElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });
-  return found == std::end(kSaidElsewhere) ? std::string_view() : found->right;
+  const auto* found = std::ranges::find_if(kSynonyms, [&](const Synonym& one) { return one.of == of && one.wrong == word; });
+  return found == std::end(kSynonyms) ? std::string_view() : found->right;
 }
 
 std::string nearest_key(std::string_view wrong) {
