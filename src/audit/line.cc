@@ -1,3 +1,9 @@
+// One record as a line: sealed by a format that has one spelling, and parsed by the same spelling, byte by
+// byte.
+//
+// A JSON parser would accept members in another order, white space and escapes, which a record never has;
+// whatever is not as it was written is damage. The hash covers the bytes of the line, so no canonical form of
+// JSON is needed.
 #include "audit/line.h"
 
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's

@@ -1,3 +1,7 @@
+// Secrets in text: values that were given, and strings in the form of well-known tokens.
+//
+// A token counts only where a word begins and only from a length that such tokens have: "sk-" alone is a word
+// of its own in many texts. Text that comes in pieces is held back where its end may become a secret.
 #include "belljar/redact.h"
 
 #include <unistd.h>

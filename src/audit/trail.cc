@@ -1,3 +1,24 @@
+// Appending to the audit trail: many processes, one file, and no record half written.
+//
+// An append locks the file that the path names, reads the last record if somebody else wrote since, cuts off
+// what a killed writer left behind it, writes one line with one write(2) and syncs it. The lock is flock(2),
+// which the kernel drops with its holder, so a killed writer blocks nobody.
+//
+// Fork needs more. flock(2) belongs to the open file, which parent and child share, so each process opens the
+// file anew for itself after a fork. A child that may not open it any more goes on with the shared one, and a
+// mutex in shared memory (process_shared_mutex.h) keeps the two apart. Record locks of fcntl(2) would not do:
+// they are lost as soon as the process closes any descriptor of the file.
+//
+// Rotation never lets the name be missing. The full file gets a second name by link(2); the new file is made
+// as FILE.next with its first record in it, synced, and renamed over FILE. Old files are deleted last. A
+// process that waited for the old file's lock finds that the name leads to another inode, and opens that one.
+//
+// A full disk must not leave half a record, for that would read as a crash: what was written of it is cut off
+// again, and the record is refused. reserve() takes disk space before work begins, so that the record of work
+// that is done finds room.
+//
+// The chain cannot show that its end was cut off. A writer that has the file open can: it remembers the last
+// record, and refuses to go on once that is gone.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,3 +1,16 @@
+// Verifying a trail: the hash chain, the numbers, and what rotations say they deleted.
+//
+// Each line is checked against its own hash and against the hash of the line before. After a line that is no
+// record, the chain is taken up again with the next one, so that a single damaged byte is one problem and not
+// one for every line after it.
+//
+// Records that are missing at the front are no damage if a rotation deleted them. The first record that is
+// left must then be a rotation's, and rotations say which record the trail is kept from; a killed writer may
+// have left more files than that, which is no loss. At the end only bytes that can be the beginning of a
+// record are excused.
+//
+// Somebody who can write the file can compute a whole new chain. Against that only a head that was noted
+// elsewhere helps: `expected`.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>

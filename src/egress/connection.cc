@@ -1,3 +1,13 @@
+// What drives the phases of one client, and keeps the record of what it asked.
+//
+// progress() repeats go() until a phase has nothing more to do. Every connection leaves a record: the phases
+// end it with a reason, and the destructor ends one that is still open, so that a proxy that stops forgets
+// nobody.
+//
+// on_rules() asks the decision again for a connection that is under way. Where the client has had nothing of
+// an answer yet, it gets a refusal like any other; where an answer has begun, an error page cannot follow, so
+// both ends are reset and the record says `rules`. A client that has left already was refused nothing: its
+// connection ends without a violation.
 #include "egress/connection.h"
 
 #include <netinet/in.h>

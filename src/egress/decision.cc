@@ -1,3 +1,13 @@
+// The egress decision: questions to the policy's rules, put together. decision.h has the order and why it is
+// so.
+//
+// Nothing here begins or ends anything, for the same questions are asked twice: when a request arrives, and
+// by find_refusal() when the rules change, or when a server that was dialled ahead is about to be used. An
+// answer that depended on what was done before could differ between the two.
+//
+// A request is allowed only if every reading of it is. Servers and frameworks take the method and the path
+// from fields as well (X-HTTP-Method-Override, X-Original-URL), so each method with each path must match a
+// rule of network.allowed_requests.
 #include "egress/decision.h"
 
 #include <algorithm>

@@ -1,3 +1,16 @@
+// The resolver inside: what each question is answered, and the UDP socket.
+//
+// The order of a question: faults of form, names of this machine and of the range of stand-in addresses, then
+// the rules, then the type, then the budgets. A name that the rules refuse ends there, before any name server
+// hears of it. Only questions of type A are looked up: every other type of an allowed name has an empty
+// answer.
+//
+// The answer is never the real address of a host. The name gets one of the stand-in addresses, and the proxy
+// resolves the name itself when a client connects to that, so what the client was told cannot be turned
+// against the check of the address (rebinding).
+//
+// A reply must come from the address that was asked, or the client drops it. Every address is ours inside, so
+// IP_PKTINFO says on receipt which one it was, and sets it on the reply.
 #include "egress/dns_server.h"
 
 #include <netinet/in.h>

@@ -1,3 +1,11 @@
+// Blocking lookups on a few threads, and a cache of their answers.
+//
+// The resolver blocks for seconds and cannot be interrupted, so it never runs on the proxy's thread. Threads
+// start when a question comes, up to a limit, and end when the queue is empty: lookups are rare, and an idle
+// thread is memory. They are detached and own the shared state together with Lookups: its destructor clears
+// the queue and returns at once, and a thread that is still within a lookup frees the rest when that ends.
+//
+// The cache has no order of use. When it is full it is emptied, and some names are asked for again.
 #include "egress/lookups.h"
 
 #include <pthread.h>

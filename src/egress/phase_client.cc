@@ -1,4 +1,13 @@
 // What the client says, until it is known what it wants: HTTP, SOCKS5, or names over TCP.
+//
+// The first byte tells the protocol apart: 5 is SOCKS5, 4 is SOCKS4, what may begin an HTTP method is HTTP,
+// and anything else is refused at once. To wait for more would not help: a TLS client waits for our answer,
+// as we would for the end of its head.
+//
+// A client that was redirected here (kDirect) believes that it speaks to its server, so it is sent nothing
+// before its request is known to be HTTP. Where rules for single requests or limited mode apply, its first
+// bytes must begin an HTTP request, or TLS that can be intercepted; elsewhere the destination alone decides,
+// and its bytes are not looked at.
 #include <chrono>
 #include <cstddef>
 #include <functional>

@@ -1,4 +1,10 @@
 // How a connection is left: refusals, and the three ways to part with a client.
+//
+// Closing writes what is left, shuts down our side and waits for the client's end, for close(2) with unread
+// input makes the kernel send a reset that can overtake the answer. Breaking tells the client that the server
+// broke off, by a reset, but only once the client's kernel has taken what the server had said: SO_LINGER with
+// a zero time drops what is queued. There is no event for an empty send queue, so it is asked for (SIOCOUTQ),
+// at growing intervals. give_up() resets both ends at once.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

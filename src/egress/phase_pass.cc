@@ -1,4 +1,14 @@
 // What passes between the two ends: one request and its answer, or a tunnel's bytes.
+//
+// A request and its answer pass at the same time, since a server may answer before it has read all (a refused
+// upload). Each way holds at most kWindow for a slow peer: while that much waits, nothing more is read from
+// the other side, and TCP holds the sender back. The bytes are counted in pieces (is_enough), because
+// limits.egress_bytes and limits.egress_rate must also stop a single long message.
+//
+// The head of an answer is judged before any of it passes. Where the answer may hold a credential, its body
+// goes through the guard, and chunks are framed anew: the guard keeps lengths but not the borders of pieces.
+// An answer that breaks off ends in a reset, never in a clean close, so that the client cannot take a part
+// for the whole.
 #include <cstddef>
 #include <cstdint>
 #include <memory>

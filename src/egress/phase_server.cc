@@ -1,4 +1,18 @@
 // The way to the server: the decision, where the server is, and the dial.
+//
+// DNS rebinding. A name is looked up once, each address of the answer is judged (may_dial), and an address
+// that passed is dialled by its number. The name is not resolved a second time, so the owner of its zone
+// cannot give one answer to the check and another to the connect. Addresses that the rules refuse are dropped
+// and the others are tried; only when none is left is the client refused, with the first reason. Addresses
+// that still wait to be tried are judged again when the rules change. With network.upstream_proxy the other
+// proxy resolves the name by itself, and its choice of an address is out of reach here: the enforcement
+// report calls that partial.
+//
+// The lookup comes last. A question carries data to whoever owns the zone (CVE-2025-55284), so it is asked
+// only for a name that is allowed, after the budgets of limited mode have been charged, and not at all when a
+// server for it is connected already or the answer is cached.
+//
+// `addresses` is a stack with the next one to try at its end. The resolver's order is kept: IPv4 first.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>

@@ -1,5 +1,23 @@
-// A tunnel that is looked into: TLS with the client as the host it asked for, each request in it judged like one in the clear, TLS
-// with the server; and HTTP/2 in it.
+// TLS interception: TLS with the client as the host it asked for, each request in it judged like one in the
+// clear, TLS with the server; and HTTP/2 in it.
+//
+// The order, and why:
+//
+//   1. The tunnel's destination is decided and the server is connected. Only then the client hears its
+//      200, as for any other tunnel.
+//   2. Peek looks at the client's first byte. 22 begins a ClientHello. A method begins HTTP in the clear,
+//      which is judged as such. If the server speaks first (SSH, mail), or the byte is neither, the tunnel
+//      passes as it is where the rules allow that, and is reset where they ask for requests.
+//   3. ClientTls shakes hands with a certificate of this sandbox's own authority. A name in SNI must be
+//      the host of the tunnel: another one is domain fronting.
+//   4. The client is at FirstByte again, and its request goes through the same reader and the same
+//      decision as one without TLS.
+//   5. ServerTls begins TLS with the server once a request is allowed. Before that, no byte of the
+//      client's has left, and a server whose certificate is refused was told nothing but its own name.
+//
+// HTTP/2 needs no decision of its own: CarryingStreams makes each stream a connection whose client is
+// HTTP/1.1 text (streams.h). The first stream takes over the server that was dialled for the tunnel; the
+// others dial by themselves.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

@@ -1,3 +1,26 @@
+// The proxy's one thread: an epoll loop over every connection of one sandbox.
+//
+// A turn of the loop takes the events, marks their connections as ready, and lets each ready connection
+// progress once. A connection that could do more says so and stays ready for the next turn, so that one busy
+// tunnel never keeps the others waiting. Sockets of connections are edge-triggered: an event only sets
+// `readable` or `writable` of an Endpoint, and the flag stays until a call would block. So nothing is lost
+// while a connection waits for something else (an address, its byte rate). Listeners and eventfds are
+// level-triggered.
+//
+// There is no timer for each connection. `next_sweep` is the earliest deadline that is known: a connection
+// that progresses can only lower it, and sweep() computes it anew from all of them. A deadline that moves
+// later costs nothing but a sweep that finds nobody late.
+//
+// The token of an event is the connection's id * 2 + the side. Ids are never used twice, so an event for a
+// connection that ended earlier in the same turn finds no connection and is dropped.
+//
+// When no descriptor or no connection is free, the listeners leave the epoll set: level-triggered, they would
+// be reported in every turn and the loop would spin. Clients wait in the kernel's backlog until a connection
+// ends, or for 100 ms, since descriptors may come free elsewhere in this process.
+//
+// Calls of other threads (set_rules, take_log) run at the end of a turn, after the events that came with
+// them: what a client did before the call is in its result. At the end of the thread `closed` is set under
+// the mutex before the last calls run, so a caller is either served or told that nobody serves it.
 #include "egress/proxy.h"
 
 #include <fcntl.h>

@@ -1,3 +1,16 @@
+// Bytes between two sockets.
+//
+// A tunnel moves them by splice(2), socket to pipe to socket, so that they are not copied through this
+// process. The pipe is taken from a pool when there is something to move and given back when it is empty: an
+// idle tunnel holds two descriptors. Where TLS or a filter is between, or no descriptor is left for a pipe,
+// bytes go through `in` and `out` instead.
+//
+// The order in pump() keeps the stream's order: first what waits in `out`, then what is in the pipe, and only
+// then a new read. The end of one side is passed on (shutdown) when all before it is delivered, and the other
+// direction goes on: half-closed connections are common.
+//
+// A write that fails does not end the connection at once. A server that refuses a large upload answers,
+// closes, and resets what still comes; break_off() reads that answer first, since nobody else will.
 #include "egress/relay.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// Names to addresses by the host's own configuration; resolve.h says what that leaves out.
+//
+// An answer is kept for its TTL but at most a minute: a name whose owner moved it must become reachable
+// again. Failures are not kept. libresolv reports a lack of descriptors as a name server that is silent, so
+// it is asked apart (lacks_descriptors): the user can do something about it. AAAA is asked for only where the
+// machine has a route to IPv6; connect(2) of a UDP socket finds that out without a packet.
 #include "egress/resolve.h"
 
 #include <arpa/nameser.h>

@@ -1,3 +1,9 @@
+// A value as others spell it, letter by letter: itself, or an escape of URLs, JSON or HTML.
+//
+// Two matchers. match_blindly() reads the text's letters and only then compares them, in steps of 64, so that
+// its time does not tell how many letters were right. It needs a text that can be read in one way alone. If
+// the value itself holds a character that begins an escape (`%`, `\` or `&`), a text can be read in several
+// ways: fit_spelling() follows each of them once.
 #include "egress/spelling.h"
 
 #include <algorithm>

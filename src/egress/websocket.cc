@@ -1,3 +1,10 @@
+// Frames of a WebSocket, read so that values are found across their borders (websocket.h has the idea).
+//
+// Frames keep their order and their lengths. `items_` is what the client is owed, in order: bytes that are
+// ready (a frame's head, a whole control frame), then so many bytes of payload, which come out of one text
+// for all data frames. A frame whose payload still waits holds up those behind it. What a client must not
+// receive from a server (reserved bits, a mask, a long control frame) breaks the connection: an extension
+// could hide the payload.
 #include "egress/websocket.h"
 
 #include <algorithm>

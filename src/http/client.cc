@@ -1,3 +1,12 @@
+// HTTP by libcurl's multi interface, driven by the caller's thread.
+//
+// curl_easy_perform() would not do: a caller must be able to stop waiting at its own deadline or when a
+// descriptor becomes readable, and to read an answer as it comes. curl_multi_poll() waits for curl's sockets
+// and for ours together.
+//
+// A multi handle keeps the connection of the transfer that ended in it, so pairs of handles go back to a
+// pool: the next request to the same service saves the handshakes. curl_easy_reset() keeps connections and
+// drops all options. Redirects are not followed, for a request may carry a key, and that is for one address.
 #include "http/client.h"
 
 #include <curl/curl.h>

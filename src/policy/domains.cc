@@ -1,3 +1,18 @@
+// Rules for hosts and requests: parsed, and asked.
+//
+// A destination is decided twice. decide_host() is asked before a name is looked up and knows only what the
+// client said; decide_address() is asked for each address that the name led to. Neither replaces the other:
+// the first keeps questions about refused names from the name servers, the second keeps an allowed name from
+// leading to 127.0.0.1 or 10.0.0.1.
+//
+// Deny wins over every other rule, and a denied range covers addresses in IPv6 that carry one of its IPv4
+// addresses (mapped, NAT64, 6to4, Teredo). An address that is not public needs a rule for that address or
+// range. A rule for a name is not enough, for the owner of the name decides where it leads.
+//
+// Paths of requests are compared as they stand. To normalise them would be to guess how the server does, and
+// servers differ: in what `..`, `//`, `;` and backslashes mean, how often they decode, and which letters they
+// fold (`%u002e` is a dot to some). So a path that could be read in two ways matches only rules that open the
+// whole host (is_ambiguous).
 #include "policy/domains.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// A policy from a recording of what a command touched.
+//
+// Grants are made as few and as plain as a person can review: directories of the system as a whole, a
+// directory instead of many files in it, nothing below what is granted already. Three things are never
+// granted by themselves, but told, so that a person decides: what the policy refused while learning, names
+// that are protected, and a home directory that was merely listed.
 #include "policy/learn.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A document of TOML or JSON as a layer: each key looked up in the schema, its value read by the key's type.
+//
+// Both formats come as the same tree of nodes with positions, so nothing below knows which it was, and every
+// error can show the line. Without `all_` the first error ends the reading. With it, every error is collected
+// and the setting that has it left out, for `policy check`.
 #include "policy/parse.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// Paths and patterns as text; no system call.
+//
+// Globs are matched in two levels, components and characters within one, by the same algorithm: on a mismatch
+// only the last star is tried again, one step further. That is enough, since whatever an earlier star could
+// take, the later one can take as well; and it bounds the time by the product of the lengths, where trying
+// every star again would be exponential for patterns like `a*a*a*b`. Characters that other matchers give a
+// meaning (`{`, `\`, `[^`) are errors: a rule that silently matches nothing protects nothing.
 #include "policy/paths.h"
 
 #include <cstddef>

@@ -1,3 +1,8 @@
+// What would permit an act that was refused: the flag, the line for a policy, and what it risks.
+//
+// The answer must work if it is followed, so each kind of refusal is traced to the rule that decided. Where
+// no grant outweighs that rule (a hidden place, a name that is a mount, a pattern), the answer is to change
+// the rule itself, or to do this one act outside the sandbox.
 #include "policy/permit.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Which TLS connections are intercepted, and what a credential's text says.
+//
+// Interception is the exception: it needs a reason for the one destination, and the first of these counts: a
+// credential for it, a rule that allows single requests only, network.methods = "limited". A rule of
+// network.tls_passthrough wins over all of them; a host that is open to single requests only is then out of
+// reach by TLS, since nobody could tell which request is made.
 #include "policy/tls_interception.h"
 
 #include <algorithm>

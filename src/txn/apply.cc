@@ -1,3 +1,20 @@
+// The steps of a commit, done and undone.
+//
+// Each step can be cut off at any system call and begun again, because what lies where tells how far it came.
+// "nK" in the stage is the new thing of step K; after an exchange the old thing has that name. "oK" is where
+// the old thing goes if it is removed, or cannot be exchanged. Is the noted inode at the name? Then the step
+// was done. Is "oK" in the stage? Then the old one is away and the new one still to come.
+//
+// Replacing is RENAME_EXCHANGE, so that the name is never missing, and the old thing lands in the stage where
+// only we can reach it. There it is compared with the identity that was planned: nobody else can change it
+// any more. New names are made with RENAME_NOREPLACE. File systems without these flags (EINVAL, some network
+// ones) get two plain renames; then the name is missing for a moment.
+//
+// Undoing goes backwards and stops at nothing: each step that can be taken back is. A file that somebody
+// wrote to after we had put it there stays, and is named in the error: it is the host's now.
+//
+// Directories that their owner made read-only are opened for the moment of one rename and closed again. Their
+// modes are in the journal, in case that moment is cut off.
 #include "txn/apply.h"
 
 #include <fcntl.h>

@@ -1,3 +1,15 @@
+// Bases: what the host had under each name when the command saw it.
+//
+// Overlayfs does not say what a changed file looked like before, so that is noted when the run ends, from the
+// host's file as it is then, if that is provably what the command saw. The proof is ctime, which no ordinary
+// program can set, unlike mtime: older than the start of the run, or older than overlayfs' copy of this very
+// file. Directories are noted in any case: their times change with every name in them.
+//
+// A name without a base of its own lies below a directory that the transaction made, removed or replaced as a
+// whole, and the nearest base above decides.
+//
+// The clock of the comparison is CLOCK_REALTIME_COARSE, the one that the kernel takes for ctime: a finer
+// clock would be ahead of it by up to a tick, and an edit in that tick would look older than the run.
 #include "txn/base.h"
 
 #include <fcntl.h>

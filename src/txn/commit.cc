@@ -1,3 +1,30 @@
+// A transaction applied to the workspace: all of it or nothing, whatever the host did meanwhile and wherever
+// the commit is cut off.
+//
+//   1. Plan. Each changed name is compared in three ways: what the layers have, what the host has now, and
+//      the base, which is what both had in common (base.h). A name that the host did not touch is applied;
+//      text that both changed in different lines is merged; mode, access control list and attributes are
+//      merged each by itself; anything else is a conflict. A single conflict or refusal ends the commit here,
+//      with nothing done.
+//   2. Stage. All that will stand in the workspace is made first, in a directory on the same mount
+//      (stage.h). A full disk ends here.
+//   3. Journal. The steps are written down and made durable. From here on the commit will be finished,
+//      before it has not begun (journal.h).
+//   4. Judge again, under the tree lock. What came to the host since the plan may be the other half of
+//      something that the rules refuse, a git directory say. From here until everything is in place no
+//      sandbox and no other commit of this user acts below the workspace.
+//   5. Apply, one rename for each name (apply.h). After each rename the thing that went is compared with
+//      what was expected, when nobody else can change what the name means. Any difference takes all steps
+//      back.
+//   6. Retire. One rename takes layers and journal away together: files of a layer may have been handed
+//      over to the host by a hard link, and no later run may find them in a layer.
+//
+// recover() looks at which of the marks are there and goes on: no journal, nothing happened; `undo`, the
+// steps are taken back; `done`, only step 6 is left; otherwise step 5 begins again, where steps that were
+// done are recognised by inode number.
+//
+// Comparing before the rename instead of after it would leave a gap in which somebody's edit is lost, and
+// there is no rename that takes a condition.
 #include "txn/commit.h"
 
 #include <fcntl.h>

@@ -1,3 +1,8 @@
+// What counts as a change, and which added file is a removed one under another name.
+//
+// Bytes, modes and attributes count; times do not, for a command can set them as it likes. Renames are found
+// by size first and then by content, at most kMostCandidates files for each, those of the same last name
+// first: the cost stays bounded if a command makes thousands of files of one size.
 #include "txn/compare.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// System calls on files of layers and workspaces, whose names and contents an untrusted command chose.
+//
+// Every path is opened with openat2(2) below a directory descriptor: no symbolic link, no `..` and no other
+// mount is followed, whatever the command puts in the way while we work. Whole files are replaced by a
+// rename, so that a reader sees the old one or the new one; what must survive a power cut is synced before
+// and the directory after it.
 #include "txn/files.h"
 
 #include <dirent.h>

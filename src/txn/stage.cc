@@ -1,3 +1,14 @@
+// What will stand in the workspace, made beforehand.
+//
+// Changes arrive parents first. A new directory is one step with all that it holds, so changes below it add
+// to that step instead of making steps of their own; what a removed directory may hold is noted in the same
+// way. Modes and times of new directories come last, in reverse order: filling a directory changes its times,
+// and needs a mode that allows it.
+//
+// Files come in three ways, the cheapest first. A file of several names becomes a hard link to the host's own
+// file where its bytes are still the host's, or to the name that was staged before it. A file of the layer
+// that ends with this commit is handed over by a hard link, after overlayfs' attributes are removed.
+// Everything else is copied.
 #include "txn/stage.h"
 
 #include <fcntl.h>

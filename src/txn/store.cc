@@ -1,3 +1,12 @@
+// The directory of a workspace's transactions, its locks, and how a transaction begins and ends.
+//
+// Everything that must be whole becomes visible by one rename: a new transaction is prepared as `.new-PID`,
+// the end of one is a rename into the trash. So a killed process leaves either the old state or the new one,
+// and what it left half made is removed by the next.
+//
+// Two locks, both flock(2), so that the kernel drops them with their holder. The pool's is short and waits. A
+// transaction's is held for a whole run and does not wait: the second user is told. After it was taken, the
+// name is looked up again, since the transaction may have been ended between open and lock.
 #include "txn/store.h"
 
 #include <fcntl.h>

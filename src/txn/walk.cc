@@ -1,3 +1,16 @@
+// The layers of a transaction as one tree, beside the host's.
+//
+// It repeats what overlayfs does when it merges directories, without a mount: the top-most layer that has a
+// name decides. A whiteout (a character device 0:0) removes the name. A directory is merged with those of the
+// same name in lower layers, down to the first that is opaque or no directory, and with the host's unless
+// something on the way hid that.
+//
+// Where the host's directory is hidden, its names that no layer has are removed names, and they must be
+// listed: no whiteout stands for them. Where it is not, only names in the layers are looked at, so the cost
+// follows the change and not the workspace.
+//
+// A directory that its owner closed to itself hides what is in it; it is marked `unread` and the walk goes
+// on. EACCES of the workspace itself ends the walk.
 #include "txn/walk.h"
 
 #include <fcntl.h>

@@ -1,3 +1,13 @@
+// HTTP/2 with a server, under the face of a TLS stream that carries HTTP/1.1.
+//
+// The phases write a request as text and read an answer as text; whether the server chose h2 (ALPN) is known
+// only after the handshake, and nothing above needs to know. One connection carries one request, as with
+// HTTP/1.1.
+//
+// Flow control. An answer's window is opened again only by what the reader took (nghttp2_session_consume in
+// open()), so `answer_` holds at most one window. The other way, room() tells how much of the request may
+// still come before the server takes some. What no window bounds (settings, pings, window updates, interim
+// answers) has a token bucket, since everything that arrives is read at once.
 #include "egress/h2/server_side.h"
 
 #include <nghttp2/nghttp2.h>
