@@ -12,8 +12,8 @@
 
 namespace belljar::audit {
 
-// In memory that forked processes share. flock(2) keeps nobody from another who has the same open file, and record locks of
-// fcntl(2) go when their process closes any descriptor of the file. A holder that was killed lets go.
+// Lives in memory that forked processes share. flock(2) would not keep a child from its parent, since both have the same open
+// file; record locks of fcntl(2) are lost when a process closes any descriptor of the file. Robust: a killed holder lets go.
 class ProcessSharedMutex {
  public:
   class Guard {

@@ -1,5 +1,5 @@
-// One client of the proxy, from its first byte to the end of what it asked for: what drives the phases (phase.h) by the events of
-// the proxy's thread. Never blocks.
+// One client of the proxy, from its first byte to the end of its last request. Drives the phases (phase.h) by
+// the events of the proxy's thread. Never blocks.
 #pragma once
 
 #include <algorithm>

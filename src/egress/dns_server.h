@@ -17,7 +17,8 @@
 
 namespace belljar::egress {
 
-// nullopt: the addresses of question.name have to be looked up first. `asker` finds who asked, for the record of a refusal.
+// The answer by the rules alone; nullopt: the addresses of question.name must be looked up first. `asker`
+// finds the process that asked, for the record of a refusal.
 std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& question, const std::function<Culprit()>& asker);
 DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved,
                           const std::function<Culprit()>& asker);

@@ -38,14 +38,13 @@ struct Reply {
   std::string body;
 };
 
-// Where it leads: what is in a URL. nullopt: no URL of http or https.
+// The parts of a URL. nullopt: it is no URL of http or https.
 struct UrlParts {
   std::string scheme, host;
   bool has_user = false;  // or a password
 };
 std::optional<UrlParts> parse_url(const std::string& url);
 bool is_this_machine(std::string_view host) noexcept;
-// RFC 3986: all but the unreserved and what is in `kept`.
 
 // A reply under way. One thread at a time. The destructor ends the transfer.
 class Stream {

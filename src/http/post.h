@@ -1,4 +1,4 @@
-// One POST over HTTP or HTTPS: for who asks a service (a model) and reads its answer whole or as it comes. Safe from any thread;
+// One POST over HTTP or HTTPS: for callers that read the answer of a service (a model) whole or as it comes. Safe from any thread;
 // each call blocks its own. Writes no log; no error repeats a header or the body.
 #pragma once
 

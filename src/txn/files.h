@@ -41,7 +41,7 @@ std::int64_t born(int fd) noexcept;
 Result<std::vector<std::string>> list_names(int dir);  // sorted
 
 Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t most);
-// Written beside and renamed over `name`; with `durable` it survives a power cut.
+// Written under another name and renamed over `name`; with `durable` it survives a power cut.
 enum class Durable { kNo, kYes };
 Result<void> write_whole(int dir, const std::string& name, std::string_view bytes, Durable durable = Durable::kNo);
 // The same for a small file that is replaced often: ext4 writes a file out before it is renamed over another (auto_da_alloc), which

@@ -1,4 +1,4 @@
-// What is remembered of one transaction, as a value and as bytes on disk (CBOR: names may be any bytes).
+// The state of one transaction, as a value and as bytes on disk (CBOR: names may be any bytes).
 #pragma once
 
 #include <cstdint>
