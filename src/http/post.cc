@@ -1,3 +1,8 @@
+// One POST and its answer, with two clocks: `timeout` for the whole exchange, and `silence` since the last
+// byte.
+//
+// A model may think for a minute and then stream for ten, so neither clock can do the other's work. Pieces go
+// to the caller only with status 200: the body of an error is kept for the message.
 #include "http/post.h"
 
 #include <chrono>

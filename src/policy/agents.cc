@@ -1,3 +1,8 @@
+// The coding agents that Belljar knows, as tables: their packages and programs, the variables that move their
+// state, and the files that only serve a run.
+//
+// A program is recognised by the package that its real path lies in, and only then by its name. Names and
+// places follow the agents' own documentation, which is named at each table.
 #include "policy/agents.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// What is hidden, protected, cached and passed when nobody says otherwise: tables, each entry with its
+// reason.
+//
+// A name is listed if programs commonly keep keys there and go on without them. Hiding answers EACCES, and a
+// tool that stops at an unreadable settings file would stop every command.
 #include "policy/defaults.h"
 
 #include <array>

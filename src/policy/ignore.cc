@@ -1,3 +1,7 @@
+// Which refusals reports leave out: `GLOB on OPERATION by PROGRAM` for files, `HOST[:PORT]` for the network.
+//
+// The suffixes are taken from the end of the text, because a path may itself hold " on " or " by ". Ignoring
+// changes reports alone: the act stays refused.
 #include "policy/ignore.h"
 
 #include <algorithm>

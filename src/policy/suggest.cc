@@ -1,4 +1,9 @@
-// The nearest right name for a wrong one.
+// The nearest right name for a wrong one: a key, an option, a profile.
+//
+// Words that another tool or the documents use come first, from a table: no distance leads from `full_access`
+// to `danger-full-access`. Otherwise the edit distance decides, with a swap of neighbours as one mistake, and
+// after both were brought to one spelling: dashes, case and camelCase do not count. A right last word in a
+// wrong table is the commonest mistake, so it is tried before the distance.
 #include <algorithm>
 #include <numeric>
 

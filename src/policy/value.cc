@@ -1,4 +1,8 @@
 // Values of keys: from text, into a Policy, out of it, and as TOML.
+//
+// A Key points to its field by a function that returns a variant of pointers, so one visit serves all keys,
+// and a new key needs no code here. store() accepts a value only if its type is the field's: the parser has
+// made it by the key's type, and an enumeration comes as text.
 #include <charconv>
 #include <cmath>
 #include <type_traits>
