@@ -82,14 +82,14 @@ class Breaking final : public Phase {
       const std::size_t waiting = client_.out.size() + queued + server_.in.size();
       if (client_.broken || (all && waiting == 0)) return give_up(state_);
       if (!all && client_.out.empty() && client_.writable) continue;
-      look_again(waiting);
+      schedule_check(waiting);
       return {};
     }
   }
 
  private:
   // No event says that the queue is empty.
-  void look_again(std::size_t waiting) {
+  void schedule_check(std::size_t waiting) {
     constexpr std::chrono::milliseconds kSoon{5}, kLate{1000};
     const bool taken = waiting < std::exchange(waiting_, waiting);
     if (taken) state_.wait(state_.timeouts().answer);

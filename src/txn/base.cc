@@ -82,7 +82,7 @@ bool same_file(const Base& base, const struct stat& now) {
 std::int64_t copied(const Store& store, const Delta& delta) {
   if (kind_of(delta.upper) != FileKind::kFile || kind_of(delta.lower) != FileKind::kFile) return 0;
   const UniqueFd copy = open_upper(store, delta), host = open_lower(store, delta.path);
-  return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? born(copy.get()) : 0;
+  return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? birth_time(copy.get()) : 0;
 }
 
 std::string digest_of(std::string_view bytes) { return to_hex(sha256(bytes)); }

@@ -37,7 +37,7 @@ bool within(std::string_view path, std::string_view folder) noexcept;  // relati
 
 std::optional<struct stat> find_status(int dir, const std::string& name) noexcept;
 // When the file was made, in ns; 0: the file system does not tell.
-std::int64_t born(int fd) noexcept;
+std::int64_t birth_time(int fd) noexcept;
 Result<std::vector<std::string>> list_names(int dir);  // sorted
 
 Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t most);

@@ -177,7 +177,7 @@ Result<void> Journal::drop_stage() {
 
 Result<void> Journal::end() {
   BELLJAR_CHECK(drop_stage());
-  return transaction_.store().throw_away(transaction_.dir(), "commit");
+  return transaction_.store().move_to_trash(transaction_.dir(), "commit");
 }
 
 }  // namespace belljar::txn

@@ -53,7 +53,7 @@ class Store {
   // Moves layers that no transaction refers to into the trash. The pool is locked.
   Result<void> drop_unused_layers() const;
   // `name` in `folder` out of the way; it is removed later.
-  Result<void> throw_away(int folder, const std::string& name) const;
+  Result<void> move_to_trash(int folder, const std::string& name) const;
   Result<void> empty_trash() const;
 
  private:
