@@ -1,14 +1,18 @@
-// The audit trail: an append-only file of JSON lines, each chained to the one before by SHA-256, that survives a crash.
+// The audit trail: an append-only file of JSON lines, each chained to the one before by SHA-256, that
+// survives a crash.
 //
 //   AuditTrail trail = BELLJAR_TRY(AuditTrail::open("/var/log/belljar/audit.jsonl"));
 //   BELLJAR_CHECK(trail.append("exec", AuditFields().text("command", "make test").number("exit_code", 0)));
 //   AuditVerification found = BELLJAR_TRY(verify_audit("/var/log/belljar/audit.jsonl"));
 //
-// What it holds: a record that append() acknowledged is there after kill -9 of any writer, and (AuditSync::kEach) after a power
-// cut; at most the record in flight is lost, and the next writer mends the torn end and says so in the trail. A byte that was
-// changed, a line that was removed, added or moved is found and located by verify_audit(). What it does not hold: who may write the
-// file can cut records off its end, or write the whole chain anew. Keep head() elsewhere from time to time and give it to
-// verify_audit(). Records hold what they are given: give them no secrets.
+// Guarantees: a record that append() acknowledged is there after kill -9 of any writer, and with
+// AuditSync::kEach after a power cut. At most the record in flight is lost; the next writer mends the torn
+// end and says so in the trail. verify_audit() finds and locates a byte that was changed, and a line that was
+// removed, added or moved.
+//
+// No guarantee: whoever may write the file can cut records off its end, or write the whole chain anew. Keep
+// head() elsewhere from time to time and give it to verify_audit(). Records hold the values they are given:
+// give them no secrets.
 #pragma once
 
 #include <chrono>
@@ -25,10 +29,11 @@
 
 namespace belljar {
 
-// The fields of one record, in this order. Text is bytes: what is no UTF-8 becomes U+FFFD, and "NAME_hex" holds the bytes as they
-// are; of more than kMaxText bytes the start is kept, and "NAME_bytes" says how many there were. Texts are one list to that limit:
-// what does not fit is cut in the middle of an element, "NAME_omitted" counts those after it, and "NAME_sha256" is that of all
-// elements, each followed by a NUL byte as in /proc/PID/cmdline. It is of what was given here: without secrets, where those went.
+// The fields of one record, in this order. A text is bytes. Bytes that are no UTF-8 become U+FFFD, and
+// "NAME_hex" has the original. A text longer than kMaxText is cut, and "NAME_bytes" has its length. texts()
+// is one list with the same limit: it is cut in the middle of an element, "NAME_omitted" counts the elements
+// after that, and "NAME_sha256" is the hash of all elements, each followed by a NUL byte as in
+// /proc/PID/cmdline. All of these describe the values as given here, after secrets were removed.
 class AuditFields {
  public:
   static constexpr std::size_t kMaxText = 16'384;
@@ -54,7 +59,8 @@ enum class AuditSync {
   kNever,  // when the kernel likes: safe from kill -9, not from a power cut
 };
 
-// What a record's time is made of. The boot-time clock runs on when the wall clock is set, and while the machine sleeps.
+// The time of a record, by two clocks. The boot-time clock runs on when the wall clock is set, and while the
+// machine sleeps.
 struct AuditTime {
   std::chrono::system_clock::time_point wall;
   std::chrono::nanoseconds since_boot{0};

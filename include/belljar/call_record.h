@@ -1,9 +1,11 @@
-// What is said of the calls that a model proposes: each verdict before anything is done, each answer of whoever was asked.
+// Records of the calls that a model proposes: each verdict before anything is done, and each answer of the
+// person or client that was asked.
 //
 //   auto trail = std::make_shared<AuditTrail>(BELLJAR_TRY(AuditTrail::open(path)));
 //   Agent agent({.model = model, .sandbox = sandbox, .record = record_calls(trail)});
 //
-// The trail then tells of refused calls, too, which no sandbox ever sees. with_audit() records what the others do.
+// The trail then has refused calls, too, which no sandbox ever sees. with_audit() records the calls that were
+// made.
 #pragma once
 
 #include <cstdint>
@@ -37,13 +39,13 @@ struct CallRecord {
 // Called from the thread of the call, before anything is done. An Error refuses the call: no record, no work.
 using CallRecorder = std::function<Result<std::int64_t>(const CallRecord&)>;
 
-// The record as it may be kept: its call, reason and evidence without what `redactor` knows as secret, and without what stands
-// where a secret does in a command, which is taken out of the reason and the quotes, too. Of a call that is told as JSON each
-// string is looked at for itself. A quote that was cut inside of a secret keeps the piece.
+// The record without secrets, as it may be kept: the values that `redactor` knows are removed from call,
+// reason and evidence, and so are values that stand where a secret does in a command. Each string of a call
+// in JSON is searched by itself. A quote that was cut inside of a secret keeps that piece.
 CallRecord for_trail(CallRecord record, const Redactor& redactor);
-// The same for a person who decides by it: nothing that nobody told is taken out that could be a shell's code
-// (Redactor::Values::kWords). A call that lost something ends in a digest of the whole, so that an answer holds for that call
-// alone.
+// The same for a person who decides by it: of values that the redactor does not know, nothing is removed that
+// could be shell code (Redactor::Values::kWords). A call from which something was removed ends in a digest of
+// the whole, so that an answer holds for that call alone.
 CallRecord for_review(CallRecord record, const Redactor& redactor);
 
 // "call.verdict" and "call.answer" of a trail, as for_trail(). `sandbox`: its id.

@@ -29,11 +29,8 @@ class CancelToken {
   std::shared_ptr<State> state_;
 };
 
-// When a call has to be over, and who may end it before: an option of every call of a Sandbox that could wait for somebody. exec,
-// spawn, glob, grep and watch have a timeout and a token of their own, which mean the same.
-//
-//   sandbox->read_file("log", {.call = CallOptions::within(2s)});
-//   sandbox->stat("log", {.cancel = token});
+// The deadline of a call, and a token that cancels it: an option of every call of a Sandbox that may wait.
+// exec, spawn, glob, grep and watch have a timeout and a token of their own, which mean the same.
 struct CallOptions {
   std::optional<std::chrono::steady_clock::time_point> deadline;  // unset: the backend's own, if it has one
   CancelToken cancel;

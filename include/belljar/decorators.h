@@ -1,13 +1,14 @@
-// What can be put around any Sandbox, in any order, and is a Sandbox again: record, limit, pretend, refuse, redact, replay.
+// Decorators: wrappers around any Sandbox, in any order, that are Sandboxes again. They record, limit,
+// rehearse, refuse, redact, replay.
 //
 //   auto trail = std::make_shared<AuditTrail>(BELLJAR_TRY(AuditTrail::open("/var/log/belljar/audit.jsonl")));
 //   sandbox = with_redaction(sandbox, std::make_shared<Redactor>(Redactor::from_environment(environment)));
 //   sandbox = with_audit(sandbox, trail);              // outermost: also records what the others refuse
 //   agent.use(sandbox);
 //
-// A decorator calls the inner sandbox and returns what it returned, unless its own task is to do otherwise. Order means what it
-// says: what is outside sees what is inside refuse. Each is safe from any thread, as its inner sandbox is, and keeps it alive. None
-// is a boundary: who holds the inner sandbox goes past them.
+// A decorator calls the inner sandbox and returns its result, unless its own task is to do otherwise. An
+// outer one sees what an inner one refuses. Each is safe from any thread, as its inner sandbox is, and keeps
+// it alive. None is a security boundary: a caller that holds the inner sandbox goes past them.
 #pragma once
 
 #include <chrono>
@@ -189,10 +190,11 @@ SandboxPtr with_dry_run(SandboxPtr inner, std::function<void(const DryRunEntry&)
 // --- outputs
 // -----------------------------------------------------------------------------------------------------------------------
 
-// Secrets in the output of commands (results, callbacks, messages, refusals) and in what grep finds are replaced. Output::total and
-// omitted count what came. Not in read_file: what is read may be written back. A file in which grep found something is read through
-// the inner sandbox (16 MiB of it at most), so that a line of a key is known as one; of what cannot be read, and behind that, each
-// line is looked at by itself. So is output: `head -2` of a key shows one line of it. A null redactor is one that was given no
+// Replaces secrets in the output of commands (results, callbacks, messages, refusals) and in the lines that
+// grep finds. Output::total and omitted count the original bytes. read_file is left alone, for its bytes may
+// be written back. A file with a match of grep is read through the inner sandbox (at most 16 MiB of it), so
+// that a line of a private key is recognised as one; beyond that, and in files that cannot be read, each line
+// is judged by itself. So is output: `head -2` of a key shows one line of it. A null redactor is one without
 // values: well-known shapes are replaced all the same.
 SandboxPtr with_redaction(SandboxPtr inner, std::shared_ptr<const Redactor> redactor);
 
@@ -212,9 +214,9 @@ SandboxPtr with_result_cache(SandboxPtr inner, CacheOptions options);
 // --- record and replay
 // -------------------------------------------------------------------------------------------------------------
 
-// Every call and what it returned, into a new file (mode 0600; existing: kAlreadyExists). A call whose record cannot be written
-// fails (kResourceExhausted) after it was done. Recordings hold contents and outputs: put with_redaction() inside. Not recorded,
-// and so refused: watch and set_network_rules.
+// Records every call and its result in a new file (mode 0600; existing: kAlreadyExists). A call whose record
+// cannot be written fails (kResourceExhausted) after it was done. Recordings hold contents and outputs: put
+// with_redaction() inside. watch and set_network_rules are not recorded, and therefore refused.
 Result<SandboxPtr> with_recording(SandboxPtr inner, const std::string& file);
 // A sandbox that executes nothing: it answers each call as the recording did, alike calls in their order. Errors: kNotFound,
 // kDataLoss, the recording is damaged. A call that was not recorded is refused: kFailedPrecondition. Between start() and stop() it

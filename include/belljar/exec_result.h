@@ -18,7 +18,7 @@ std::string_view to_string(Reason reason) noexcept;
 enum class Enforced { kFull, kPartial, kNone };
 std::string_view to_string(Enforced enforced) noexcept;
 
-// One clause of the enforcement report: what the policy asks, what holds it here, how far.
+// One clause of the enforcement report: what the policy asks for, which mechanism enforces it here, and how far.
 struct EnforcementClause {
   std::string clause;     // stable dotted name: "filesystem.secrets", "limits.memory"
   std::string asked;      // "hide 23 paths"
@@ -32,7 +32,7 @@ struct EnforcementClause {
 using EnforcementReport = std::vector<EnforcementClause>;
 
 // An act the policy refused, from the mechanism that refused it: never guessed from output, never made of an ordinary failure (a
-// missing file is none). Text that came from inside (program, target) is raw bytes; whoever shows it escapes it
+// missing file is none). Text that came from inside (program, target) is raw bytes: escape it before you show it
 // (belljar/violation_text.h does).
 //
 // Operations: "read", "write", "create", "mkdir", "rename", "delete" ... (of the path that is the target), "unix-connect",
@@ -50,7 +50,7 @@ struct Violation {
   Origin origin;               // where that key got its value: layer, file and line
   int errnum = 0;              // what the caller got; 0 when it got no error (a limit that ends processes)
   std::string allowed;         // what is allowed instead, how to ask
-  // Acts alike that this record stands for: the first of a kind have a record each, a loop's later ones are counted in the last.
+  // How many acts this record stands for: the first ones of a kind have a record each, later ones are counted in the last.
   std::uint64_t count = 1;
   bool operator==(const Violation&) const = default;
 };
@@ -80,7 +80,7 @@ struct Usage {
   bool operator==(const Usage&) const = default;
 };
 
-// Captured output. `bytes` is what was kept: valid UTF-8 boundaries are never cut; `omitted` counts what was dropped.
+// Captured output. `bytes` are the kept ones, never cut within a character of UTF-8; `omitted` counts the dropped ones.
 struct Output {
   std::string bytes;
   std::uint64_t total = 0;
@@ -88,7 +88,7 @@ struct Output {
   bool operator==(const Output&) const = default;
 };
 
-// A backend that was to be used and could not be.
+// A backend that was tried and did not start.
 struct TriedBackend {
   std::string backend;
   std::string why;  // one line

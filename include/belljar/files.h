@@ -1,21 +1,21 @@
-// What the file calls of a Sandbox take and give. Values.
+// Arguments and results of the file calls of a Sandbox. Values.
 //
-// Paths are relative to the workspace, or absolute and below it, under its canonical name or the one it was given; or absolute and
-// at or below a further place that the policy opens by name (Sandbox::roots), which links and ".." may lead into as well. They are
-// resolved by the kernel beneath these (openat2(2), RESOLVE_BENEATH): no "..", symbolic link or race leads out, and what would is
-// refused with kInvalidArgument and "path escapes workspace: ...". What is writable, only readable or hidden there is what it is
-// for commands. Names and contents are bytes: nothing is decoded, nothing is translated.
+// A path is relative to the workspace, or absolute and below it, under its canonical name or the one it was
+// given, or absolute and at or below another directory that the policy opens by name (Sandbox::roots), which
+// links and ".." may lead into as well. The kernel resolves paths beneath these (openat2(2),
+// RESOLVE_BENEATH): no "..", symbolic link or race leads out. A path that would is refused with
+// kInvalidArgument and "path escapes workspace: ...". A file is writable, read-only or hidden as it is for
+// commands. Names and contents are bytes: nothing is decoded, nothing is translated.
 //
-// A call that is cancelled, or whose deadline has passed, does nothing. One that is under way ends with kCanceled or
-// kDeadlineExceeded:
-//   native, landlock, local, container: files are reached by system calls of this machine, and no FIFO, device or socket is waited
-//     for. Between two parts of a large read, an atomic write, a list or a tree that is removed the call is ended; kReplace and
-//     kAppend, once begun, are done whole. Of a tree a part may be gone, and the error says so. What nothing ends is a single
-//     system call on a file system that does not answer (a dead network mount). The wait for another call of the sandbox (start())
-//     is ended.
-//   clouds: the wait for the service is ended, within a second or two. A command of ours inside is told to end. Of what changes
-//     something the error says that it may have been done all the same, or in part: the answer would have told. With kAtomic the
-//     file is one of both in any case.
+// A call that is cancelled, or whose deadline has passed, does nothing. A call that is under way ends with
+// kCanceled or kDeadlineExceeded:
+//   native, landlock, local, container: files are reached by system calls of this machine, which wait for no FIFO, device or
+//     socket. The call can end between two parts of a large read, an atomic write, a list, or the removal of a tree (a part of
+//     which may be gone then, as the error says); kReplace and kAppend, once begun, are completed. A single system call on a file
+//     system that does not answer (a dead network mount) cannot be ended. The wait for another call of the sandbox (start()) can.
+//   clouds: the wait for the service ends within a second or two, and a command of ours inside is told to end. The error of a call
+//     that changes something says that it may have been done all the same, or in part: only the answer would have told. With
+//     kAtomic the file is the old one or the new one in any case.
 //   mock: nothing waits. A replay answers as it was recorded.
 #pragma once
 

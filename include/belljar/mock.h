@@ -1,4 +1,4 @@
-// A Sandbox for tests of what stands on a Sandbox: nothing is executed, files live in memory, every call is logged.
+// A Sandbox for tests of code that uses one: nothing is executed, files live in memory, every call is logged.
 //
 //   auto mock = MockSandbox::create();
 //   mock->set_output("go test", "PASS\nok\n");
@@ -25,7 +25,7 @@ struct MockCall {
 };
 
 // Commands are answered by the first rule that fits, exact ones before patterns, later ones before earlier. Without one the answer
-// is exit code 127. A command that was given a delay longer than its timeout times out, without anybody waiting.
+// is exit code 127. A command that was given a delay longer than its timeout times out at once, without waiting.
 class MockSandbox : public Sandbox {
  public:
   using Sandbox::exec;

@@ -33,10 +33,11 @@ struct Origin {
 // "layer file:line", "flag --write", "built-in".
 std::string to_string(const Origin& origin);
 
-// Who stands behind a rule. The built-in list of secrets, and what Belljar keeps itself, yield to a rule for the very same path,
-// and a workspace may lie inside; what somebody wrote down does not yield. What a file in the workspace wrote down may only narrow:
-// names are judged when layers are merged, what they lead to where the tree is known. Implied is what Belljar opens by itself (the
-// repository of a linked work tree): it yields to everything else.
+// The source of a rule. kDefaultSecret (the built-in list, and Belljar's own state) yields to a rule for the
+// very same path, and a workspace may lie inside; kGiven, written by a person, does not yield. kNarrowing
+// comes from a file in the workspace and may only take away: names are judged when layers are merged, the
+// files behind them when the tree is known. kImplied is opened by Belljar itself (the repository of a linked
+// work tree) and yields to everything else.
 enum class RuleKind { kGiven, kDefaultSecret, kNarrowing, kImplied };
 
 // One rule of the file system. `path` is absolute: a policy file's "~" and relative paths are resolved when layers are merged, in a
@@ -85,8 +86,8 @@ struct Filesystem {
   bool exclude_slash_tmp = false;       // /tmp is not made writable
   Caches caches = Caches::kPrivate;
   std::vector<std::string> cache_dirs;  // absolute or "~/..."; the default list is in policy/defaults.cc
-  // Absolute. Directories under a writable layer that is discarded at the end, whatever `caches` says and also where they lie in
-  // something writable. What an entry makes writable below one persists; an entry for the directory itself stands instead of it.
+  // Absolute. Directories under a writable layer that is discarded at the end, whatever `caches` says and even inside a writable
+  // directory. Paths below one that an entry makes writable persist; an entry for the directory itself replaces it.
   std::vector<std::string> scratch;
   std::vector<std::string> devices;  // host device nodes opened beside the minimal /dev
   // Unset: SandboxConfig::siblings for a Sandbox, kShown for a single run.
@@ -133,10 +134,11 @@ struct Network {
   std::string upstream_proxy;                // mode proxy: everything leaves by it: http://[USER:PASSWORD@]HOST:PORT, socks5://...
   std::vector<std::string> upstream_bypass;  // hosts that leave without it, as NO_PROXY names them
   bool transparent = true;                   // mode proxy: programs that know nothing of a proxy are served too
-  // mode proxy: "NAME[=env:VARIABLE|=file:PATH] for HOST": a placeholder inside, the value in requests to HOST (src/policy/look.h)
+  // mode proxy: "NAME[=env:VARIABLE|=file:PATH] for HOST": a placeholder inside, the value in requests to HOST
+  // (src/policy/tls_interception.h)
   std::vector<std::string> credentials;
-  std::vector<std::string> tls_passthrough;  // mode proxy: hosts whose TLS is never looked into; the forms of allowed_domains
-  std::optional<std::string> tls_ca_file;    // mode proxy: PEM, further roots for servers whose TLS is looked into
+  std::vector<std::string> tls_passthrough;  // mode proxy: hosts whose TLS is never intercepted; the forms of allowed_domains
+  std::optional<std::string> tls_ca_file;    // mode proxy: PEM, further roots for servers whose TLS is intercepted
   bool operator==(const Network&) const = default;
 };
 
@@ -190,7 +192,8 @@ struct ContainerImage {
   bool operator==(const ContainerImage&) const = default;
 };
 
-// Of what an agent proposes: for `belljar mcp` and `belljar agent`, which ask somebody. What is unset their rules and options say.
+// How proposed calls are asked about, for `belljar mcp` and `belljar agent`. What is unset is decided by
+// their rules and options.
 struct Asking {
   std::optional<std::string> mode;  // default | auto-edit | plan | yolo
   std::optional<bool> auto_allow_bash_if_sandboxed;
@@ -198,8 +201,9 @@ struct Asking {
   bool operator==(const Asking&) const = default;
 };
 
-// What stands between a command and this machine, weakest first. A container shares this kernel as namespaces do, and shows nothing
-// of this machine's tree; vm has a kernel of its own, in a virtual machine or (gVisor) in user space.
+// How a command is isolated from this machine, weakest first. A container shares this kernel as namespaces
+// do, and shows nothing of this machine's tree; vm has a kernel of its own, in a virtual machine or (gVisor)
+// in user space.
 enum class Isolation { kNone, kGuardRails, kLandlock, kNamespace, kContainer, kVm };
 
 struct Policy {

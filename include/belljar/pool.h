@@ -8,8 +8,9 @@
 //     BELLJAR_TRY(lease->exec("make test"));
 //   }                                          // given back: ended, its workspace removed, another one made meanwhile
 //
-// Nobody ever gets a sandbox that somebody else had: what is given back is ended with every process, mount, key, socket and IPC
-// object in it, its workspace is removed, and another is made in the background. So there is no state to reset, and none to forget.
+// No sandbox is ever used twice. One that is given back is ended with every process, mount, key, socket and
+// IPC object in it, its workspace is removed, and another one is made in the background. So there is no state
+// to reset, and none to forget.
 #pragma once
 
 #include <chrono>
@@ -26,8 +27,8 @@
 namespace belljar {
 
 struct PoolOptions {
-  // What each of them is. `workspace` and `transaction` stay empty: each gets an empty workspace of its own, which goes with it,
-  // and sees no other's unless policy.filesystem.siblings is kShown.
+  // The configuration of each sandbox. `workspace` and `transaction` stay empty: each gets an empty workspace of its own, which
+  // goes with it, and sees no other's unless policy.filesystem.siblings is kShown.
   SandboxConfig sandbox;
   // Where those are made: an existing directory of the host. Empty: one below $TMPDIR or /var/tmp, removed with the pool.
   std::string workspaces;
@@ -37,8 +38,8 @@ struct PoolOptions {
   std::optional<std::chrono::milliseconds> idle_time;
   // How often those that wait are asked whether they live; dead ones are replaced. They are asked again when they are taken.
   std::chrono::milliseconds check_interval{10'000};
-  // Brings each new one into the state that takers expect: files, programs, a server. An error discards it; what it
-  // throws is one, too (kInternal), and so is a sandbox that does not run any more afterwards (kUnavailable).
+  // Prepares each new sandbox: files, programs, a server. One whose preparation returns an error or throws
+  // (kInternal), or that does not run any more afterwards (kUnavailable), is discarded.
   std::function<Result<void>(Sandbox& sandbox)> prepare;
 };
 

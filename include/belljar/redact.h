@@ -4,10 +4,10 @@
 //   redactor("push to https://ghp_…@github.com")                    // "push to https://[redacted:GITHUB_TOKEN]@github.com"
 //
 // It replaces literal values it was given, as they are and as JSON and our messages spell them, and strings in the shape of
-// well-known tokens. A value that is transformed in another way (base64, reversed, split in two) is not recognised: what must not
-// get out must not get in.
+// well-known tokens. A value that is transformed in another way (base64, reversed, split in two) is not recognised: a secret
+// that must not get out must not get in.
 //
-// A value. Once it has been told its secrets, calls of a const one are safe from any thread; a Stream is for one thread at a time.
+// A value. Once its secrets are added, calls of a const one are safe from any thread; a Stream is for one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -22,18 +22,19 @@ namespace belljar {
 
 class Redactor {
  public:
-  // Shorter values are not taken: they would be found everywhere.
+  // Shorter values are not added: they would be found everywhere.
   static constexpr std::size_t kShortest = 6;
   static constexpr std::size_t kLongest = 16'384;
 
   // Recognises well-known shapes: tokens of GitHub, GitLab, OpenAI, Anthropic, AWS, Google, Slack, Stripe and npm, JSON web tokens,
   // and private keys in PEM.
   Redactor();
-  // The values of variables whose names look like a secret's (the policy's own list), besides.
+  // As above, and the values of variables whose names look like a secret's (the policy's own list).
   static Redactor from_environment(const std::map<std::string, std::string>& environment);
-  // The same of a further environment: what a policy or a command sets besides. Two values of one name are both taken.
+  // Adds the secrets of a further environment, such as the variables that a policy or a command sets. Two values of one name
+  // are both kept.
   Redactor& add_environment(const std::map<std::string, std::string>& environment);
-  // False: too short or too long, and not taken. Its spellings in JSON and in our messages (escaped()) are taken with it.
+  // Adds a value with its spellings in JSON and in our messages (escaped()). False: it is too short or too long.
   bool add(std::string_view name, std::string_view value);
 
   // `text` with each secret as "[redacted:NAME]".
@@ -41,16 +42,17 @@ class Redactor {
   // The same with as many lines as before: of a secret of several lines each is "[redacted:NAME]".
   std::string by_line(std::string_view text) const;
 
-  // An argument list, and a command as text: as above, and besides what stands where a secret does, though nobody told it. That is
-  // behind an option, a variable or a field of HTTP whose name is a secret's (`--password=x`, `--token x`, `PGPASSWORD=x`,
-  // `Authorization: Bearer x`), behind such a name in JSON (`"password": "x"`), in a URL (`https://user:x@host`), and behind curl's
-  // `-u user:`, `sshpass -p` and `mysql -p`. References (`$PASSWORD`) stay, and what a shell would run (`$(id)`).
+  // For an argument list, and for a command as text: as above, and also values that were never added but
+  // stand where a secret does. That is behind an option, a variable or a field of HTTP with a secret's name
+  // (`--password=x`, `--token x`, `PGPASSWORD=x`, `Authorization: Bearer x`), behind such a name in JSON
+  // (`"password": "x"`), in a URL (`https://user:x@host`), and behind curl's `-u user:`, `sshpass -p` and
+  // `mysql -p`. References (`$PASSWORD`) stay, and so does code that a shell would run (`$(id)`).
   std::vector<std::string> arguments(std::span<const std::string> words) const;
   std::string command(std::string_view text) const;
-  // kWords: of what nobody told only single words, nothing that could be a shell's code itself: for a text that a person decides
-  // by.
+  // kWords: of values that were never added, only single words are removed and nothing that could be shell
+  // code. For a text by which a person decides.
   enum class Values { kAny, kWords };
-  // The same, and `learned` is told what was taken out, for other texts about the command.
+  // The same; the removed values are added to `learned`, for other texts about the command.
   std::string command(std::string_view text, Redactor& learned, Values values = Values::kAny) const;
 
   // For a text that comes in pieces: gives out what is certain, and holds back what might be the start of a secret.

@@ -1,12 +1,12 @@
-// Suspicious calls that wait for a person, in Belljar's state directory: who runs the agent asks and waits, `belljar review` shows
-// and answers, from any terminal. What nobody answers in time is denied.
+// Suspicious calls that wait for a person, in Belljar's state directory. The agent's process asks and waits;
+// `belljar review` shows and answers, from any terminal. A call without an answer in time is denied.
 //
 //   auto queue = BELLJAR_TRY(ReviewQueue::open(default_state_dir()));
 //   auto decision = BELLJAR_TRY(queue.ask({.session = id, .tool = "bash", .call = command, .reason = judgement.reason}, 5min));
 //   if (decision.answer == ReviewAnswer::kDeny) ...
 //
-// Two who answer at once: the first counts, the second is told so. An approval for the session or for always holds for this tool
-// with exactly this call, byte by byte, and for nothing that looks like it.
+// Of two people who answer at once the first counts, and the second is told so. An approval for the session
+// or for always holds for this tool with exactly this call, byte by byte, and for nothing that looks like it.
 #pragma once
 
 #include <chrono>

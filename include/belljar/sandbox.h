@@ -46,7 +46,7 @@ using OutputCallback = std::function<void(std::string_view bytes)>;
 struct ExecOptions {
   // Wall time from execve. Unset: the policy's, else 30 s. Never more than the policy's max_timeout, else 5 min: larger values are
   // lowered to it. Zero or negative: kInvalidArgument. On expiry the command's whole tree is ended, double-forked descendants
-  // included; where pid 1 of the sandbox tells nobody anything for 10 s after it (it is stopped or frozen), the sandbox.
+  // included; if pid 1 of the sandbox gives no sign of life for 10 s after that (it is stopped or frozen), the sandbox is ended.
   std::optional<std::chrono::milliseconds> timeout;
   std::string stdin_bytes;  // empty: /dev/null
   CancelToken cancel;       // cancelled: the tree is ended and the result says kCancelled
@@ -67,7 +67,7 @@ struct TerminalSize {
 };
 
 struct SpawnOptions {
-  // Unset: none. Either way a start of which the sandbox's pid 1 tells nothing for 10 s ends the sandbox.
+  // Unset: none. In any case the sandbox is ended if its pid 1 does not report the start within 10 s.
   std::optional<std::chrono::milliseconds> timeout;
   SpawnInput input = SpawnInput::kNull;
   std::optional<TerminalSize> terminal;  // a terminal of the sandbox's own; its output is stdout, stderr stays empty
@@ -106,7 +106,7 @@ class Sandbox {
   // (filesystem.entries, volumes, temp_dir), by the names it gives them. None of a backend that has only its workspace (clouds,
   // mock, a replay).
   virtual std::vector<std::string> roots() const { return {}; }
-  // What holds, and how far: see exec_result.h. Complete after start().
+  // Which clauses of the policy are enforced, and how far: see exec_result.h. Complete after start().
   virtual EnforcementReport enforcement() const = 0;
 
   // Errors: as belljar::run; kFailedPrecondition, it runs already. A stopped one can be started again, empty of processes. Ended by
@@ -138,7 +138,7 @@ class Sandbox {
   virtual Result<void> write_file(const std::string& path, std::string_view bytes, const WriteOptions& options = {}) = 0;
   // Sorted, without "." and "..".
   virtual Result<std::vector<FileInfo>> list(const std::string& path = ".", const CallOptions& options = {}) = 0;
-  // Of a link itself, not of what it leads to.
+  // A symbolic link is not followed.
   virtual Result<FileInfo> stat(const std::string& path, const CallOptions& options = {}) = 0;
   virtual Result<void> make_dir(const std::string& path, const MakeDirOptions& options = {}) = 0;
   virtual Result<void> rename(const std::string& from, const std::string& to, const CallOptions& options = {}) = 0;
@@ -147,8 +147,8 @@ class Sandbox {
   // Lines that hold `text`, as it is: for regular expressions exec grep inside.
   virtual Result<GrepResult> grep(const std::string& text, const GrepOptions& options = {}) = 0;
   // Changes of files in a directory of the workspace and all below it, as they happen: watch.h. Errors: as list;
-  // kResourceExhausted, the user's limits of inotify; kUnimplemented, nobody tells this backend (containers, clouds, mock, a
-  // replay, a rehearsal).
+  // kResourceExhausted, the user's limits of inotify; kUnimplemented, this backend gets no such events (containers,
+  // clouds, mock, a replay, a rehearsal).
   virtual Result<std::unique_ptr<FileWatch>> watch([[maybe_unused]] const std::string& path = ".",
                                                    [[maybe_unused]] const WatchOptions& options = {}) {
     return Error(Code::kUnimplemented, "cannot watch files")
@@ -156,22 +156,25 @@ class Sandbox {
         .next("use backend native, landlock or local, or list the files again");
   }
 
-  // Other rules for hosts than the policy's, from now until stop() (network.mode proxy). What is under way and refused by them is
-  // refused, or cut where an answer has begun: then its record says `rules`. Whoever may call this decides alone, as who makes the
-  // policy. Errors: kInvalidArgument, what is no rule, and nothing has changed; kFailedPrecondition, it does not run, its mode is
-  // another, or rules for requests where the policy had none; kUnimplemented, by this backend.
+  // Replaces the policy's rules for hosts until stop() (network.mode proxy). Connections under way that the
+  // new rules refuse are refused, or cut if an answer has begun, and then their record says `rules`. The
+  // caller decides alone, as the author of the policy does. Errors: kInvalidArgument, something is no rule,
+  // and nothing has changed; kFailedPrecondition, the sandbox does not run, its mode is another, or the rules
+  // are for requests where the policy had none; kUnimplemented, by this backend.
   virtual Result<void> set_network_rules([[maybe_unused]] const NetworkRules& rules) {
     return Error(Code::kUnimplemented, "cannot change the hosts that may be reached")
         .reason("no proxy of ours serves this backend")
         .next("use backend native or container, or make another sandbox with the rules");
   }
 
-  // Of a sandbox whose workspace is a transaction (SandboxConfig::transaction). What it changed, sorted by path; the host has none
-  // of that. Errors, of all three: kUnimplemented, it has no transaction; kFailedPrecondition, it does not run.
+  // For a sandbox whose workspace is a transaction (SandboxConfig::transaction): its changes, sorted by path,
+  // none of which the host has. Errors, of all three: kUnimplemented, it has no transaction;
+  // kFailedPrecondition, it does not run.
   virtual Result<std::vector<txn::Change>> changes() { return no_transaction(); }
-  // Keeps the workspace as it is now under this name, or returns to it; without a name to how the host has it. The sandbox is made
-  // anew for that: processes, which are not ended but refused by name, /tmp, caches, ports and watches are not kept. Calls of other
-  // threads wait meanwhile. Errors: kFailedPrecondition, something runs in it; kAlreadyExists, kInvalidArgument and kNotFound, the
+  // Keeps the workspace as it is now under this name, or returns to it; without a name, to the state of the
+  // host. The sandbox is made anew for that: /tmp, caches, ports and watches are not kept, and while a
+  // process runs the call is refused by name. Calls of other threads wait meanwhile. Errors:
+  // kFailedPrecondition, something runs in it; kAlreadyExists, kInvalidArgument and kNotFound, about the
   // name; as start(), and it does not run then.
   virtual Result<void> snapshot([[maybe_unused]] const std::string& name) { return no_transaction(); }
   virtual Result<void> rollback([[maybe_unused]] const std::string& snapshot = {}) { return no_transaction(); }
@@ -213,8 +216,8 @@ struct SandboxConfig {
   // Instead of `workspace`: an existing directory in which the sandbox makes a workspace of its own, empty at its first start. With
   // siblings hidden nothing else in that directory is seen, by this one and by others that hide theirs.
   std::string workspaces;
-  // kClean removes such a workspace when the sandbox is stopped or destroyed, or stops by itself. For one that the caller named it
-  // is refused (kInvalidArgument): that may be somebody's project.
+  // kClean removes such a workspace when the sandbox is stopped or destroyed, or stops by itself. For a workspace that the caller
+  // named it is refused (kInvalidArgument): that may be a person's project.
   OnStop on_stop = OnStop::kKeep;
   // Instead of `workspace`: a directory of the host that keeps the workspace's content from one life to the next. kEmpty: what is
   // in it is removed at each start, which is refused (kFailedPrecondition) while another sandbox of ours uses it.

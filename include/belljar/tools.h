@@ -58,8 +58,8 @@ struct ToolVerdict {
 // Called from the thread of the call, before it; may take its time.
 using ToolHook = std::function<ToolVerdict(const ToolRequest&)>;
 
-// Which tools there are, and in whose words they answer. The documents are those this project began with; their names, texts and
-// limits are kept to the letter, for programs and prompts that expect them, and they show less than our own.
+// A set of tools and the texts of their answers. The documents are those this project began with: their names, texts and limits are
+// kept to the letter, for programs and prompts that expect them, and they offer less than our own.
 enum class ToolTexts {
   kBelljar,
   kDocument000,  // bash, read_file, write_file, str_replace
@@ -84,7 +84,7 @@ struct ToolOptions {
   std::size_t max_background = 16;
 };
 
-// What a toolbox with these texts offers.
+// The tools of a toolbox with these texts.
 std::vector<ToolSpec> tool_specs(ToolTexts texts = ToolTexts::kBelljar);
 
 struct ToolResult {
@@ -95,15 +95,15 @@ struct ToolResult {
   // Where in `text` our own words begin (how a command ended, what was refused, an error): they last to its end. npos: nowhere.
   std::size_t own_from = std::string::npos;
 };
-// What of a result's text came from elsewhere, for a Turn: all but our own words, and what those quote beyond the call's
-// `arguments`.
+// The parts of a result's text that came from elsewhere, for a Turn: everything but our own words, and whatever those quote beyond
+// the call's `arguments`.
 std::string foreign_text(const ToolResult& result, std::string_view arguments);
 
 struct ToolContext {
   CancelToken cancel;  // the command is ended, and so is a call of a file that waits
   // Each piece of a command's output as it arrives; from a thread of the sandbox's.
   std::function<void(std::string_view piece)> on_output;
-  ToolHook hook;  // instead of ToolOptions::hook, for whoever knows more of this call
+  ToolHook hook;  // replaces ToolOptions::hook for this call
   // Of the whole call, ended then as by `cancel`; a command that was let run in the background is not. Unset: none.
   std::optional<std::chrono::steady_clock::time_point> deadline;
 };

@@ -34,7 +34,7 @@ struct Place {
 enum class FileKind { kNone, kFile, kDirectory, kSymlink, kOther };
 enum class ChangeKind { kAdded, kModified, kDeleted, kRenamed };
 
-// What a name is, on one side of the change.
+// The file under a name, on one side of the change.
 struct FileState {
   FileKind kind = FileKind::kNone;
   mode_t mode = 0;         // permission bits
@@ -42,7 +42,7 @@ struct FileState {
   bool operator==(const FileState&) const = default;
 };
 
-// One name that differs from the workspace as it is on the host now. What only the host changed is none.
+// One name that differs from the workspace as it is on the host now. Names that only the host changed are not among them.
 struct Change {
   ChangeKind kind = ChangeKind::kModified;
   std::string path;  // relative to the workspace; bytes as they are on disk: quote them before you show them
@@ -50,7 +50,7 @@ struct Change {
   FileState before, after;
   bool content = false;     // bytes (or a link's text) differ
   bool attributes = false;  // extended attributes differ
-  bool unread = false;      // a directory that we may not look into: what is in it is not among the changes, and no commit takes it
+  bool unread = false;      // a directory that we may not read: its contents are not among the changes, and no commit takes it
   bool operator==(const Change&) const = default;
 };
 
@@ -65,7 +65,8 @@ struct Patch {
 };
 Result<Patch> patch(const Place& place);
 
-// Why a change may not be applied, or nothing. `path` relative to the workspace. Called once for each change of a commit.
+// The reason why a change may not be applied, or nothing. `path` relative to the workspace. Called once for each change of a
+// commit.
 using Judge = std::function<std::optional<std::string>(const Change& change)>;
 
 struct CommitOptions {
@@ -73,7 +74,7 @@ struct CommitOptions {
   std::vector<std::string> paths;
   // Whose `protect` and `entries` hold for what is committed. The default protects the built-in names and no others.
   Filesystem filesystem;
-  Judge judge;  // beside them; may be empty
+  Judge judge;  // in addition to them; may be empty
 };
 
 struct Refused {

@@ -1,4 +1,4 @@
-// Posts alerts (or anything else) to a URL, without anybody waiting for it.
+// Posts alerts (or anything else) to a URL in the background.
 //
 //   auto webhook = BELLJAR_TRY(Webhook::create({.url = "https://alerts.example.com/webhook", .secret = secret}));
 //   with_events(sandbox, bus, {.sample_every = 1s, .on_alert = [webhook](const Event& event) { webhook->send("alert",
@@ -34,7 +34,7 @@ struct WebhookCounts {
   std::uint64_t dropped = 0;  // never tried, or not yet when the object went
 };
 
-// Safe from any thread. The destructor ends what is under way at once: wait_idle() first where deliveries matter.
+// Safe from any thread. The destructor ends deliveries under way at once: call wait_idle() first if they matter.
 class Webhook {
  public:
   // Errors: kInvalidArgument, no such URL can be posted to; kResourceExhausted, no thread.

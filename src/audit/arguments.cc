@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/paths.h"
 #include "belljar/redact.h"
 #include "policy/defaults.h"
 #include "policy/paths.h"
@@ -79,13 +80,14 @@ std::string_view unquoted(std::string_view word) {
   return quoted ? word.substr(1, word.size() - 2) : word;
 }
 
-// What was taken out: its name and the value.
-using Taken = std::vector<std::pair<std::string, std::string>>;
+// What was secrets out: its name and the value.
+using FoundSecrets = std::vector<std::pair<std::string, std::string>>;
 
 class Reader {
  public:
   using Values = Redactor::Values;
-  explicit Reader(Taken& taken, Values values = Values::kAny, int depth = 0) : taken_(&taken), values_(values), depth_(depth) {}
+  explicit Reader(FoundSecrets& secrets, Values values = Values::kAny, int depth = 0)
+      : secrets_(&secrets), values_(values), depth_(depth) {}
 
   std::string argument(std::string_view word) {
     const bool script = std::exchange(script_, word.size() > 1 && word.size() < 5 && word[0] == '-' && word.ends_with('c'));
@@ -119,10 +121,10 @@ class Reader {
  private:
   enum class Next { kAny, kSecret, kField, kUser };
 
-  Reader inner() const { return Reader(*taken_, values_, depth_ + 1); }
+  Reader inner() const { return Reader(*secrets_, values_, depth_ + 1); }
 
   char separator(char c) {
-    if (kSeparators.find(c) != std::string_view::npos) *this = Reader(*taken_, values_, depth_);
+    if (kSeparators.find(c) != std::string_view::npos) *this = Reader(*secrets_, values_, depth_);
     return c;
   }
 
@@ -147,20 +149,20 @@ class Reader {
 
   std::string word(std::string_view one) {
     const Next next = std::exchange(next_, Next::kAny);
-    if (next == Next::kSecret && !one.empty() && !one.starts_with('-')) return take(option_, one);
+    if (next == Next::kSecret && !one.empty() && !one.starts_with('-')) return redact(option_, one);
     if (next == Next::kUser) return without_password(one);
     if (next == Next::kField) {
-      if (!is_scheme(one)) return take(option_, one);
+      if (!is_scheme(one)) return redact(option_, one);
       next_ = Next::kField;
       return std::string(one);
     }
-    const std::string_view name = one.substr(one.rfind('/') + 1);
+    const std::string_view name = file_name(one);
     curl_ = curl_ || name == "curl";
     sshpass_ = sshpass_ || name == "sshpass";
     mysql_ = mysql_ || name == "mysql" || name == "mysqldump" || name == "mysqladmin" || name == "mariadb";
     if ((sshpass_ || mysql_) && one.starts_with("-p") && one.size() > 2) {
       sshpass_ = false;  // what follows is another program's
-      return "-p" + take("password", one.substr(2));
+      return "-p" + redact("password", one.substr(2));
     }
     if (sshpass_ && one == "-p") {
       sshpass_ = false;
@@ -172,7 +174,7 @@ class Reader {
     if (const std::string_view key = one.substr(0, std::min(equals, one.size())); equals != std::string_view::npos) {
       if (curl_ && (key == "--user" || key == "--proxy-user"))
         return std::string(key) + "=" + without_password(one.substr(equals + 1));
-      if (is_secret_name(key) && equals + 1 < one.size()) return std::string(key) + "=" + take(key, one.substr(equals + 1));
+      if (is_secret_name(key) && equals + 1 < one.size()) return std::string(key) + "=" + redact(key, one.substr(equals + 1));
     } else if (one.starts_with('-') && is_secret_name(one)) {
       next_ = Next::kSecret;
       option_ = one;
@@ -191,13 +193,13 @@ class Reader {
   }
 
   // The mark in place of the value, unless that gives nothing away.
-  std::string take(std::string_view name, std::string_view value) {
+  std::string redact(std::string_view name, std::string_view value) {
     if (is_reference(value)) return std::string(value);
     constexpr std::string_view kCode = " \t\r\n;|&<>()$`";
     if (values_ == Values::kWords && unquoted(value).find_first_of(kCode) != std::string_view::npos) return std::string(value);
     const std::size_t size = expands_ && !value.starts_with('\'') ? find_expansion(value) : value.size();
     name = name.substr(std::min(name.find_first_not_of('-'), name.size()));
-    taken_->emplace_back(name, unquoted(value.substr(0, size)));
+    secrets_->emplace_back(name, unquoted(value.substr(0, size)));
     return "[redacted:" + std::string(name) + "]" + std::string(value.substr(size));
   }
 
@@ -218,13 +220,13 @@ class Reader {
     const std::size_t space = value.find(' ', start);
     const bool schemed = space != std::string_view::npos && policy::name_match("*Authorization", name);
     const std::size_t kept = schemed ? space + 1 : start;
-    return std::string(value.substr(0, kept)) + take(name, value.substr(kept));
+    return std::string(value.substr(0, kept)) + redact(name, value.substr(kept));
   }
 
   std::string without_password(std::string_view user) {
     const std::size_t colon = user.find(':');
     if (colon == std::string_view::npos || colon + 1 == user.size()) return std::string(user);
-    return std::string(user.substr(0, colon + 1)) + take("password", user.substr(colon + 1));
+    return std::string(user.substr(0, colon + 1)) + redact("password", user.substr(colon + 1));
   }
 
   // A user alone in http(s): a token, as git takes them, if it has the look of one.
@@ -232,7 +234,7 @@ class Reader {
     constexpr std::size_t kShortest = 10;
     const bool digits = user.find_first_of("0123456789") != std::string_view::npos;
     const bool token = scheme.ends_with("http") || scheme.ends_with("https");
-    return token && digits && user.size() >= kShortest ? take("token", user) : std::string(user);
+    return token && digits && user.size() >= kShortest ? redact("token", user) : std::string(user);
   }
 
   // Of each URL in it.
@@ -270,14 +272,14 @@ class Reader {
       std::size_t last = 0;
       while (last < rest.size() && !rest.substr(last).starts_with(quote)) last += quote.size() == 1 && rest[last] == '\\' ? 2 : 1;
       last = std::min(last, rest.size());
-      if (last > 0) out += take(name, rest.substr(0, last));
+      if (last > 0) out += redact(name, rest.substr(0, last));
       out += rest.substr(last, quote.size());
       rest.remove_prefix(std::min(last + quote.size(), rest.size()));
     }
     return out += rest;
   }
 
-  Taken* taken_;
+  FoundSecrets* secrets_;
   Values values_;
   int depth_;
   Next next_ = Next::kAny;
@@ -291,21 +293,21 @@ class Reader {
 
 std::vector<std::string> Redactor::arguments(std::span<const std::string> words) const {
   std::vector<std::string> result;
-  Taken taken;
-  Reader reader(taken);
+  FoundSecrets secrets;
+  Reader reader(secrets);
   for (const std::string& word : words) result.push_back(reader.argument((*this)(word)));
   return result;
 }
 
 std::string Redactor::command(std::string_view text) const {
-  Taken taken;
-  return Reader(taken).text((*this)(text));
+  FoundSecrets secrets;
+  return Reader(secrets).text((*this)(text));
 }
 
 std::string Redactor::command(std::string_view text, Redactor& learned, Values values) const {
-  Taken taken;
-  std::string result = Reader(taken, values).text((*this)(text));
-  for (const auto& [name, value] : taken) learned.add(name, value);
+  FoundSecrets secrets;
+  std::string result = Reader(secrets, values).text((*this)(text));
+  for (const auto& [name, value] : secrets) learned.add(name, value);
   return result;
 }
 

@@ -20,6 +20,7 @@
 
 #include "audit/line.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
@@ -49,7 +50,7 @@ std::string old_path(const std::string& path, unsigned number) { return format("
 
 Result<std::vector<OldFile>> find_old(const std::string& path) {
   const std::string directory = directory_of(path);
-  const std::string start = path.substr(path.rfind('/') + 1) + ".";
+  const std::string start = std::string(file_name(path)) + ".";
   const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(directory.c_str()), ::closedir);
   if (!stream) return failed(format("cannot read the audit trail's directory {}", quoted(directory)), "opendir", errno);
   std::vector<OldFile> found;

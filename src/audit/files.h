@@ -47,7 +47,7 @@ class Lines {
   bool end_ = false;
 };
 
-// For reading, by whoever asks: no FIFO holds us. Errors: kNotFound, kPermissionDenied, kInvalidArgument (no regular file).
+// Opens for reading without waiting for a FIFO's writer. Errors: kNotFound, kPermissionDenied, kInvalidArgument (no regular file).
 Result<UniqueFd> open_to_read(const std::string& path);
 
 }  // namespace belljar::audit

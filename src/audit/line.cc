@@ -1,3 +1,9 @@
+// One record as a line: sealed by a format that has one spelling, and parsed by the same spelling, byte by
+// byte.
+//
+// A JSON parser would accept members in another order, white space and escapes, which a record never has;
+// whatever is not as it was written is damage. The hash covers the bytes of the line, so no canonical form of
+// JSON is needed.
 #include "audit/line.h"
 
 #include <time.h>  // NOLINT(modernize-deprecated-headers): strptime and timegm are POSIX's
@@ -29,14 +35,14 @@ constexpr std::size_t kTail = kPrev.size() + kHashDigits + 1 + kHash.size() + kH
 
 bool is_hash(std::string_view text) { return text.size() == kHashDigits && is_small_hex(text); }
 
-// Takes `word` off the front of `text`.
-bool take(std::string_view& text, std::string_view word) {
+// Removes `word` off the front of `text`.
+bool consume(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
   return true;
 }
 
-bool take_number(std::string_view& text, std::uint64_t& value) {
+bool consume_number(std::string_view& text, std::uint64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end == text.data()) return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
@@ -44,7 +50,7 @@ bool take_number(std::string_view& text, std::uint64_t& value) {
 }
 
 // Up to the next quote; none of these values holds an escape.
-bool take_text(std::string_view& text, std::string& value) {
+bool consume_text(std::string_view& text, std::string& value) {
   const std::size_t quote = text.find('"');
   if (quote == std::string_view::npos) return false;
   value = text.substr(0, quote);
@@ -52,9 +58,9 @@ bool take_text(std::string_view& text, std::string& value) {
   return true;
 }
 
-bool take_time(std::string_view& text, std::chrono::system_clock::time_point& time) {
+bool consume_time(std::string_view& text, std::chrono::system_clock::time_point& time) {
   std::string written;
-  if (!take_text(text, written)) return false;
+  if (!consume_text(text, written)) return false;
   std::tm utc{};
   const char* rest = ::strptime(written.c_str(), "%Y-%m-%dT%H:%M:%S", &utc);
   long micro = 0;
@@ -68,10 +74,11 @@ bool take_time(std::string_view& text, std::chrono::system_clock::time_point& ti
 bool parse_front(std::string_view text, Parsed& parsed) {
   Head& head = parsed.head;
   std::uint64_t since_boot = 0, pid = 0;
-  const bool fine = take(text, R"({"seq":)") && take_number(text, head.sequence) && take(text, R"(,"time":")") &&
-                    take_time(text, head.time.wall) && take(text, R"(,"boottime_ns":)") && take_number(text, since_boot) &&
-                    take(text, R"(,"boot":")") && take_text(text, head.time.boot) && take(text, R"(,"pid":)") &&
-                    take_number(text, pid) && take(text, R"(,"kind":")") && take_text(text, head.kind) && take(text, R"(,"data":)");
+  const bool fine = consume(text, R"({"seq":)") && consume_number(text, head.sequence) && consume(text, R"(,"time":")") &&
+                    consume_time(text, head.time.wall) && consume(text, R"(,"boottime_ns":)") && consume_number(text, since_boot) &&
+                    consume(text, R"(,"boot":")") && consume_text(text, head.time.boot) && consume(text, R"(,"pid":)") &&
+                    consume_number(text, pid) && consume(text, R"(,"kind":")") && consume_text(text, head.kind) &&
+                    consume(text, R"(,"data":)");
   head.time.since_boot = std::chrono::nanoseconds(since_boot);
   parsed.data = text;
   return fine && text.starts_with('{') && text.ends_with('}');
@@ -98,10 +105,10 @@ Parsed parse(std::string_view line) {
   if (line.size() < kTail || !line.ends_with(kEnd)) return parsed;
   const std::string_view front = line.substr(0, line.size() - kTail);
   std::string_view tail = line.substr(front.size());
-  if (!take(tail, kPrev)) return parsed;
+  if (!consume(tail, kPrev)) return parsed;
   parsed.head.prev = tail.substr(0, kHashDigits);
   tail.remove_prefix(kHashDigits);
-  if (!take(tail, "\"") || !take(tail, kHash)) return parsed;
+  if (!consume(tail, "\"") || !consume(tail, kHash)) return parsed;
   parsed.head.hash = tail.substr(0, kHashDigits);
   if (!is_hash(parsed.head.prev) || !is_hash(parsed.head.hash) || !parse_front(front, parsed)) return parsed;
   const std::size_t sealed = line.size() - kHash.size() - kHashDigits - kEnd.size();

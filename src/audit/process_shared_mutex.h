@@ -12,17 +12,17 @@
 
 namespace belljar::audit {
 
-// In memory that forked processes share. flock(2) keeps nobody from another who has the same open file, and record locks of
-// fcntl(2) go when their process closes any descriptor of the file. A holder that was killed lets go.
+// Lives in memory that forked processes share. flock(2) would not keep a child from its parent, since both have the same open
+// file; record locks of fcntl(2) are lost when a process closes any descriptor of the file. Robust: a killed holder lets go.
 class ProcessSharedMutex {
  public:
-  class Held {
+  class Guard {
    public:
-    Held() = default;
-    explicit Held(pthread_mutex_t* mutex) : mutex_(mutex) {}
-    Held(Held&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
-    Held& operator=(Held&&) = delete;
-    ~Held() {
+    Guard() = default;
+    explicit Guard(pthread_mutex_t* mutex) : mutex_(mutex) {}
+    Guard(Guard&& other) noexcept : mutex_(std::exchange(other.mutex_, nullptr)) {}
+    Guard& operator=(Guard&&) = delete;
+    ~Guard() {
       if (mutex_ != nullptr) ::pthread_mutex_unlock(mutex_);
     }
     explicit operator bool() const noexcept { return mutex_ != nullptr; }
@@ -48,13 +48,13 @@ class ProcessSharedMutex {
   ~ProcessSharedMutex() { ::munmap(mutex_, sizeof(pthread_mutex_t)); }
 
   // Nothing when another has held it for so long. Waits by trying: a deadline of pthread_mutex_timedlock(3) is of the wall clock.
-  Held take(std::chrono::milliseconds patience) {
+  Guard lock_within(std::chrono::milliseconds patience) {
     const auto deadline = std::chrono::steady_clock::now() + patience;
     for (;;) {
       const int outcome = ::pthread_mutex_trylock(mutex_);
       if (outcome == EOWNERDEAD) ::pthread_mutex_consistent(mutex_);
-      if (outcome == 0 || outcome == EOWNERDEAD) return Held(mutex_);
-      if (std::chrono::steady_clock::now() >= deadline) return Held();
+      if (outcome == 0 || outcome == EOWNERDEAD) return Guard(mutex_);
+      if (std::chrono::steady_clock::now() >= deadline) return Guard();
       ::poll(nullptr, 0, 1);
     }
   }

@@ -1,3 +1,7 @@
+// Secrets in text: values that were given, and strings in the form of well-known tokens.
+//
+// A token counts only where a word begins and only from a length that such tokens have: "sk-" alone is a word
+// of its own in many texts. Text that comes in pieces is held back where its end may become a secret.
 #include "belljar/redact.h"
 
 #include <unistd.h>
@@ -19,7 +23,7 @@ namespace belljar {
 namespace {
 
 // How a token looks: its beginning, the bytes that go on, and how many of them there are at least.
-struct Shape {
+struct TokenPattern {
   std::string_view name, prefix, letters;
   std::size_t least;
 };
@@ -27,7 +31,7 @@ constexpr std::string_view kWord = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqr
 constexpr std::string_view kUrl = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
 constexpr std::string_view kJwt = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.";
 constexpr std::string_view kUpper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-constexpr Shape kShapes[] = {
+constexpr TokenPattern kTokenPatterns[] = {
     {"github-token", "ghp_", kWord, 30},   {"github-token", "gho_", kWord, 30},   {"github-token", "ghu_", kWord, 30},
     {"github-token", "ghs_", kWord, 30},   {"github-token", "ghr_", kWord, 30},   {"github-token", "github_pat_", kUrl, 30},
     {"gitlab-token", "glpat-", kUrl, 20},  {"api-key", "sk-", kUrl, 20},          {"aws-key-id", "AKIA", kUpper, 16},
@@ -71,7 +75,7 @@ bool is_for_a_path(std::string_view name) {
 }  // namespace
 
 Redactor::Redactor() {
-  for (const Shape& shape : kShapes) first_[static_cast<unsigned char>(shape.prefix[0])] = true;
+  for (const TokenPattern& pattern : kTokenPatterns) first_[static_cast<unsigned char>(pattern.prefix[0])] = true;
   first_[static_cast<unsigned char>(kPemBegin[0])] = true;
 }
 
@@ -115,17 +119,17 @@ Redactor::Found Redactor::find_at(std::string_view text, std::size_t at, char be
     if (std::string_view(secret.value).starts_with(rest)) found.undecided = true;
   }
   const bool inside_word = is_word(at > 0 ? text[at - 1] : before);
-  for (const Shape& shape : kShapes) {
+  for (const TokenPattern& pattern : kTokenPatterns) {
     if (inside_word) break;
-    if (shape.prefix.starts_with(rest)) found.undecided = true;
-    if (!rest.starts_with(shape.prefix)) continue;
-    std::size_t end = rest.find_first_not_of(shape.letters, shape.prefix.size());
+    if (pattern.prefix.starts_with(rest)) found.undecided = true;
+    if (!rest.starts_with(pattern.prefix)) continue;
+    std::size_t end = rest.find_first_not_of(pattern.letters, pattern.prefix.size());
     const bool open = end == std::string_view::npos;
     if (open) end = rest.size();
-    const bool enough = end - shape.prefix.size() >= shape.least;
+    const bool enough = end - pattern.prefix.size() >= pattern.least;
     // A JSON web token has two dots; three letters alone are too common.
-    const bool fits = shape.prefix != "eyJ" || std::ranges::count(rest.substr(0, end), '.') == 2;
-    if (enough && fits && end <= kLongest) return {end, shape.name, open};
+    const bool fits = pattern.prefix != "eyJ" || std::ranges::count(rest.substr(0, end), '.') == 2;
+    if (enough && fits && end <= kLongest) return {end, pattern.name, open};
     if (open && end <= kLongest) found.undecided = true;
   }
   if (kPemBegin.starts_with(rest)) found.undecided = true;

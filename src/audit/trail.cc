@@ -1,3 +1,24 @@
+// Appending to the audit trail: many processes, one file, and no record half written.
+//
+// An append locks the file that the path names, reads the last record if somebody else wrote since, cuts off
+// what a killed writer left behind it, writes one line with one write(2) and syncs it. The lock is flock(2),
+// which the kernel drops with its holder, so a killed writer blocks nobody.
+//
+// Fork needs more. flock(2) belongs to the open file, which parent and child share, so each process opens the
+// file anew for itself after a fork. A child that may not open it any more goes on with the shared one, and a
+// mutex in shared memory (process_shared_mutex.h) keeps the two apart. Record locks of fcntl(2) would not do:
+// they are lost as soon as the process closes any descriptor of the file.
+//
+// Rotation never lets the name be missing. The full file gets a second name by link(2); the new file is made
+// as FILE.next with its first record in it, synced, and renamed over FILE. Old files are deleted last. A
+// process that waited for the old file's lock finds that the name leads to another inode, and opens that one.
+//
+// A full disk must not leave half a record, for that would read as a crash: what was written of it is cut off
+// again, and the record is refused. reserve() takes disk space before work begins, so that the record of work
+// that is done finds room.
+//
+// The chain cannot show that its end was cut off. A writer that has the file open can: it remembers the last
+// record, and refuses to go on once that is gone.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -29,6 +50,7 @@
 #include "base/encoding.h"
 #include "base/format.h"
 #include "base/held_signal.h"
+#include "base/paths.h"
 #include "base/patience.h"
 #include "base/unique_fd.h"
 #include "belljar/audit.h"
@@ -71,7 +93,7 @@ Error held_too_long(std::chrono::milliseconds patience, const std::string& path)
 class Lock {
  public:
   // Waits by trying: flock(2) knows no deadline, and the holders are our own appends, which take a write and an fdatasync.
-  static Result<Lock> take(int fd, std::chrono::milliseconds patience, const std::string& path) {
+  static Result<Lock> acquire(int fd, std::chrono::milliseconds patience, const std::string& path) {
     const auto deadline = Clock::now() + bounded(patience);
     while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
       if (errno != EWOULDBLOCK && errno != EINTR) return audit::failed(format("cannot lock {}", quoted(path)), "flock", errno);
@@ -149,11 +171,11 @@ struct AuditTrail::State {
   std::string what() const { return format("cannot write to the audit trail {}", quoted(path)); }
 
   Result<void> open();
-  Result<audit::ProcessSharedMutex::Held> turn();
+  Result<audit::ProcessSharedMutex::Guard> lock_between_forks();
   Result<Lock> lock();
-  Result<void> look_at_end(off_t length);
+  Result<void> read_end(off_t length);
   Result<void> mend(off_t from, off_t length);
-  Result<void> take_disk(off_t until);
+  Result<void> reserve_disk(off_t until);
   Result<void> write(std::string_view kind, std::string_view data);
   Result<void> write_line(const std::string& line);
   Result<void> note_clock(const AuditTime& time);
@@ -174,25 +196,25 @@ Result<void> AuditTrail::State::open() {
 }
 
 // Before lock(), and held longer: of a process and those forked from it, one at a time.
-Result<audit::ProcessSharedMutex::Held> AuditTrail::State::turn() {
-  audit::ProcessSharedMutex::Held held = between_forks.take(bounded(options.patience));
-  if (!held) return held_too_long(options.patience, path);
-  return held;
+Result<audit::ProcessSharedMutex::Guard> AuditTrail::State::lock_between_forks() {
+  audit::ProcessSharedMutex::Guard guard = between_forks.lock_within(bounded(options.patience));
+  if (!guard) return held_too_long(options.patience, path);
+  return guard;
 }
 
 // Locks the file that `path` names, which may be another one since the last time: somebody rotated.
 Result<Lock> AuditTrail::State::lock() {
   // flock(2) locks what was opened, and a forked child has the same open file as its parent. A worker that gave up its rights may
-  // write to it but not open it anew, and goes on with it as long as `path` names it: turn() keeps it from its parent. What is lost
-  // then: of a holder that was killed, the lock stays until its parent's next record.
+  // write to it but not open it anew, and goes on with it as long as `path` names it: lock_between_forks() keeps it from its
+  // parent. What is lost then: of a holder that was killed, the lock stays until its parent's next record.
   if (opener != ::getpid() && !open()) opener = ::getpid();
   for (int tries = 0; tries < 1000; ++tries) {
-    Lock held = BELLJAR_TRY(Lock::take(file.get(), options.patience, path));
+    Lock held = BELLJAR_TRY(Lock::acquire(file.get(), options.patience, path));
     struct stat named{};
     if (::stat(path.c_str(), &named) == 0 && named.st_ino == inode) {
       struct stat status{};
       if (::fstat(file.get(), &status) != 0) return audit::failed(what(), "fstat", errno);
-      if (status.st_size != size) BELLJAR_CHECK(look_at_end(status.st_size));
+      if (status.st_size != size) BELLJAR_CHECK(read_end(status.st_size));
       return held;
     }
     {
@@ -204,7 +226,7 @@ Result<Lock> AuditTrail::State::lock() {
 }
 
 // Reads the last record, and mends what a killed writer left behind it. `length`: of the file.
-Result<void> AuditTrail::State::look_at_end(off_t length) {
+Result<void> AuditTrail::State::read_end(off_t length) {
   std::optional<Head> found;
   const off_t most = static_cast<off_t>(2 * audit::kMaxLine + 2);
   const off_t from = std::max<off_t>(0, length - most);
@@ -244,7 +266,7 @@ Result<void> AuditTrail::State::mend(off_t from, off_t length) {
 }
 
 // fallocate(2) beyond the end: the file's size stays. File systems without it (NFS, some FUSE) are asked with the write itself.
-Result<void> AuditTrail::State::take_disk(off_t until) {
+Result<void> AuditTrail::State::reserve_disk(off_t until) {
   if (until <= reserved) return {};
   if (::fallocate(file.get(), FALLOC_FL_KEEP_SIZE, 0, until + kReserve) == 0) {
     reserved = until + kReserve;
@@ -309,10 +331,10 @@ Result<void> AuditTrail::State::rotate(Lock& held) {
   // The chain goes on: the first record of the new file follows the last of the old one.
   UniqueFd full = std::exchange(file, std::move(next));
   size = 0;
-  Lock fresh = BELLJAR_TRY(Lock::take(file.get(), options.patience, next_path));
+  Lock fresh = BELLJAR_TRY(Lock::acquire(file.get(), options.patience, next_path));
   const std::size_t deleted = options.keep && old.size() > *options.keep ? old.size() - *options.keep : 0;
   AuditFields fields;
-  fields.text("previous", audit::old_path(path.substr(path.rfind('/') + 1), old.back().number));
+  fields.text("previous", audit::old_path(std::string(file_name(path)), old.back().number));
   fields.number("deleted", static_cast<std::int64_t>(deleted));
   const auto first = deleted == old.size() ? std::optional(last->sequence + 1) : audit::first_sequence(old[deleted].path);
   if (first) fields.number("first", static_cast<std::int64_t>(*first));
@@ -353,7 +375,7 @@ Result<void> AuditTrail::State::sync() {
 // What comes before a record. The file is locked.
 Result<void> AuditTrail::State::prepare(Lock& held, const AuditTime& time) {
   if (!last) {
-    BELLJAR_CHECK(take_disk(1));
+    BELLJAR_CHECK(reserve_disk(1));
     return write("begin", AuditFields().number("version", 1).json());
   }
   if (options.rotate_at && static_cast<std::uint64_t>(size) >= options.rotate_at->count) BELLJAR_CHECK(rotate(held));
@@ -380,7 +402,7 @@ Result<AuditTrail> AuditTrail::open(std::string path, AuditOptions options) {
   state->options = std::move(options);
   BELLJAR_CHECK(state->open());
   {
-    const auto turn = BELLJAR_TRY(state->turn());
+    const auto fork_guard = BELLJAR_TRY(state->lock_between_forks());
     Lock held = BELLJAR_TRY(state->lock());
     BELLJAR_CHECK(state->prepare(held, state->now()));
     BELLJAR_CHECK(state->sync());
@@ -394,7 +416,7 @@ Result<std::uint64_t> AuditTrail::append(std::string_view kind, const AuditField
     return Error(Code::kInvalidArgument, format("{} is no kind of an audit record", quoted(kind)));
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
-  const auto turn = BELLJAR_TRY(state.turn());
+  const auto fork_guard = BELLJAR_TRY(state.lock_between_forks());
   Lock held = BELLJAR_TRY(state.lock());
   BELLJAR_CHECK(state.prepare(held, state.now()));
   BELLJAR_CHECK(state.write(kind, fields.json()));
@@ -406,9 +428,9 @@ Result<void> AuditTrail::reserve() {
   State& state = *state_;
   const HeldSignal too_large(SIGXFSZ);
   const std::lock_guard guard(state.mutex);
-  const auto turn = BELLJAR_TRY(state.turn());
+  const auto fork_guard = BELLJAR_TRY(state.lock_between_forks());
   const Lock held = BELLJAR_TRY(state.lock());
-  return state.take_disk(state.size + kReserve);
+  return state.reserve_disk(state.size + kReserve);
 }
 
 AuditHead AuditTrail::head() const {

@@ -1,3 +1,16 @@
+// Verifying a trail: the hash chain, the numbers, and what rotations say they deleted.
+//
+// Each line is checked against its own hash and against the hash of the line before. After a line that is no
+// record, the chain is taken up again with the next one, so that a single damaged byte is one problem and not
+// one for every line after it.
+//
+// Records that are missing at the front are no damage if a rotation deleted them. The first record that is
+// left must then be a rotation's, and rotations say which record the trail is kept from; a killed writer may
+// have left more files than that, which is no loss. At the end only bytes that can be the beginning of a
+// record are excused.
+//
+// Somebody who can write the file can compute a whole new chain. Against that only a head that was noted
+// elsewhere helps: `expected`.
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +34,7 @@ namespace {
 
 constexpr std::size_t kMostProblems = 100;
 
-struct Place {
+struct LineLocation {
   std::string file;
   std::uint64_t line = 0, offset = 0;
 };
@@ -30,21 +43,21 @@ class Verifier {
  public:
   explicit Verifier(const std::optional<AuditHead>& expected) : expected_(expected) {}
 
-  void take(const Place& place, std::string_view line) {
+  void check_line(const LineLocation& location, std::string_view line) {
     const audit::Parsed parsed = audit::parse(line);
     ++found_.records;
     if (parsed.broken == audit::Broken::kForm) {
-      complain(place, "this is no record as it was written");
+      complain(location, "this is no record as it was written");
       next_ = next_.value_or(0) + 1;
       hash_.reset();  // what it was cannot be known; the next one is taken at its word
       return;
     }
-    if (!next_) begin(place, parsed.head);
+    if (!next_) begin(location, parsed.head);
     else if (parsed.head.sequence != *next_)
-      complain(place, format("record {} stands where record {} should: records are missing, added or moved", parsed.head.sequence,
-                             *next_));
-    if (parsed.broken == audit::Broken::kHash) complain(place, "the record's bytes do not fit its hash: it was changed");
-    else if (hash_ && parsed.head.prev != *hash_) complain(place, "the record does not follow the one before it");
+      complain(location, format("record {} stands where record {} should: records are missing, added or moved",
+                                parsed.head.sequence, *next_));
+    if (parsed.broken == audit::Broken::kHash) complain(location, "the record's bytes do not fit its hash: it was changed");
+    else if (hash_ && parsed.head.prev != *hash_) complain(location, "the record does not follow the one before it");
     count(parsed.head);
     if (parsed.head.kind == "rotated") note_rotation(parsed.data);
     next_ = parsed.head.sequence + 1;
@@ -53,14 +66,14 @@ class Verifier {
     if (expected_ && expected_->sequence == parsed.head.sequence) {
       met_ = true;
       if (expected_->hash != parsed.head.hash)
-        complain(place, "the record is not the one whose hash was noted: the trail was written anew");
+        complain(location, "the record is not the one whose hash was noted: the trail was written anew");
     }
   }
 
-  void take_tail(const Place& place, std::string_view tail, bool last_file) {
+  void check_tail(const LineLocation& location, std::string_view tail, bool last_file) {
     if (tail.empty()) return;
     if (last_file && audit::is_torn_record(tail)) found_.torn_bytes = tail.size();
-    else complain(place, "there is something that is no record");
+    else complain(location, "there is something that is no record");
   }
 
   AuditVerification finish(const std::string& path, std::uint64_t files) {
@@ -74,14 +87,14 @@ class Verifier {
   }
 
  private:
-  void begin(const Place& place, const audit::Head& head) {
+  void begin(const LineLocation& location, const audit::Head& head) {
     found_.first_sequence = head.sequence;
     next_ = head.sequence;
-    if (head.sequence == 0 && head.prev != audit::kNoHash) complain(place, "the first record follows another one");
+    if (head.sequence == 0 && head.prev != audit::kNoHash) complain(location, "the first record follows another one");
     // Only a rotation deletes files, and then the first that is left begins with it.
-    began_ = place;
+    began_ = location;
     began_as_rotated_ = head.kind == "rotated";
-    if (head.sequence != 0 && !began_as_rotated_) complain(place, "the records before this one are missing");
+    if (head.sequence != 0 && !began_as_rotated_) complain(location, "the records before this one are missing");
   }
 
   // Each rotation says from which record on the trail was kept. Older versions said only how many files they deleted.
@@ -105,10 +118,10 @@ class Verifier {
     if (head.kind == "clock") ++found_.clock_jumps;
   }
 
-  void complain(const Place& place, std::string what) { complain(place, std::move(what), next_.value_or(0)); }
-  void complain(const Place& place, std::string what, std::uint64_t sequence) {
+  void complain(const LineLocation& location, std::string what) { complain(location, std::move(what), next_.value_or(0)); }
+  void complain(const LineLocation& location, std::string what, std::uint64_t sequence) {
     if (found_.problems.size() == kMostProblems) return;
-    found_.problems.push_back({place.file, place.line, place.offset, sequence, std::move(what)});
+    found_.problems.push_back({location.file, location.line, location.offset, sequence, std::move(what)});
   }
 
   const std::optional<AuditHead>& expected_;
@@ -116,13 +129,13 @@ class Verifier {
   std::optional<std::uint64_t> next_;  // number of the record that comes next
   std::optional<std::string> hash_;    // of the record before
   bool met_ = false;
-  Place began_;
+  LineLocation began_;
   bool began_as_rotated_ = false;
   std::optional<std::uint64_t> kept_from_;  // as the last rotation that knew said
   std::uint64_t deleted_since_ = 0;         // files, by rotations that did not know
 };
 
-// Calls each(place, line) and, for what is behind the last newline, tail(place, bytes, is_last_file). False from each: stop.
+// Calls each(location, line) and, for what is behind the last newline, tail(location, bytes, is_last_file). False from each: stop.
 template <class Each, class Tail>
 Result<std::uint64_t> walk(const std::string& path, Each each, Tail tail) {
   std::vector<std::string> files;
@@ -133,16 +146,16 @@ Result<std::uint64_t> walk(const std::string& path, Each each, Tail tail) {
   for (const std::string& name : files) {
     const UniqueFd file = BELLJAR_TRY(audit::open_to_read(name));
     audit::Lines lines(file.get());
-    Place place{name, 0, 0};
+    LineLocation location{name, 0, 0};
     std::string line;
     while (BELLJAR_TRY(lines.next(line))) {
-      ++place.line;
-      place.offset = lines.offset();
-      if (!each(place, line)) return files.size();
+      ++location.line;
+      location.offset = lines.offset();
+      if (!each(location, line)) return files.size();
     }
-    ++place.line;
-    place.offset = lines.offset();
-    tail(place, lines.tail(), &name == &files.back());
+    ++location.line;
+    location.offset = lines.offset();
+    tail(location, lines.tail(), &name == &files.back());
   }
   return files.size();
 }
@@ -152,14 +165,15 @@ Result<std::uint64_t> walk(const std::string& path, Each each, Tail tail) {
 Result<AuditVerification> verify_audit(const std::string& path, const std::optional<AuditHead>& expected) {
   Verifier verifier(expected);
   const std::uint64_t files = BELLJAR_TRY(walk(
-      path, [&](const Place& place, std::string_view line) { return verifier.take(place, line), true; },
-      [&](const Place& place, std::string_view tail, bool last) { verifier.take_tail(place, tail, last); }));
+      path, [&](const LineLocation& location, std::string_view line) { return verifier.check_line(location, line), true; },
+      [&](const LineLocation& location, std::string_view tail, bool last) { verifier.check_tail(location, tail, last); }));
   return verifier.finish(path, files);
 }
 
 Result<void> read_audit(const std::string& path, const std::function<bool(std::string_view line)>& each) {
-  BELLJAR_TRY(
-      walk(path, [&](const Place&, std::string_view line) { return each(line); }, [](const Place&, std::string_view, bool) {}));
+  BELLJAR_TRY(walk(
+      path, [&](const LineLocation&, std::string_view line) { return each(line); },
+      [](const LineLocation&, std::string_view, bool) {}));
   return {};
 }
 

@@ -1,4 +1,4 @@
-// SHA-256 and what is made of it. Bytes come out; base/encoding.h makes text of them.
+// SHA-256 and HMAC. Bytes come out; base/encoding.h makes text of them.
 #pragma once
 
 #include <memory>

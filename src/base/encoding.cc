@@ -1,3 +1,6 @@
+// Base64, hexadecimal, percent escapes and UTF-8. Decoders are strict: what could be spelled in a second way
+// (missing padding, overlong UTF-8, surrogates) is no encoding, because two readers could otherwise see two
+// values in one text.
 #include "base/encoding.h"
 
 #include <cstddef>

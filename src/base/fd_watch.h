@@ -1,4 +1,4 @@
-// A thread that waits for descriptors while its owner is busy: signals, a channel, whatever is to cancel that.
+// A thread that waits for descriptors (signals, a channel) while its owner is busy, so that they can cancel the owner's work.
 #pragma once
 
 #include <poll.h>

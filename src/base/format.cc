@@ -1,3 +1,9 @@
+// Escaping of text that came from outside, for people and logs.
+//
+// Besides control characters this covers what changes how a line is shown: bidi overrides can turn the end of
+// a file name around (CVE-2021-42574), zero-width characters and tags hide text, and line separators begin a
+// new line in some viewers. Bytes that are no UTF-8 are shown as \xNN each, so nothing is dropped and two
+// different texts stay different.
 #include "base/format.h"
 
 #include <cstddef>

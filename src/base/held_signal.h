@@ -1,4 +1,4 @@
-// A signal that a system call of ours may raise for what its errno says as well: SIGPIPE, SIGXFSZ.
+// Blocks a signal that only repeats what errno says: SIGPIPE, SIGXFSZ.
 #pragma once
 
 #include <signal.h>
@@ -8,8 +8,8 @@
 
 namespace belljar {
 
-// Keeps it from this thread for as long as it lives, and takes it away at its end unless it was pending before. What a library
-// writes must not end the program it is in.
+// Blocked in this thread while the object lives; a signal that came meanwhile is consumed, unless one was pending before. A write
+// of a library must not end the program that it is in.
 class HeldSignal {
  public:
   explicit HeldSignal(int number) noexcept {

@@ -1,4 +1,4 @@
-// What a JSON text holds, before a parser takes memory or stack for it: strangers write it.
+// Depth and size of a JSON text from an untrusted source, before a parser spends memory or stack on it.
 #pragma once
 
 #include <charconv>

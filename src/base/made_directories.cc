@@ -1,3 +1,8 @@
+// mkdir -p that remembers which directories it made.
+//
+// mkdir(2) is tried on every part instead of asking first whether it exists: another process may make it in
+// between. EEXIST is fine if a directory is there, and so are errors on a part that exists all the same
+// (EROFS, EACCES of a parent).
 #include "base/made_directories.h"
 
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-// Directories on the way to one of ours that were not there, for who leaves nothing behind.
+// Makes missing directories and removes them again, for callers that leave nothing behind.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace belljar {
 
-// Removes those that it made, as far as they are empty, unless it goes in a forked child.
+// The destructor removes the directories that it made, as far as they are empty, but not in a forked child.
 class MadeDirectories {
  public:
   MadeDirectories() = default;

@@ -1,4 +1,4 @@
-// What a program that forks must not do with its parent's things.
+// Which process an object belongs to, for programs that fork.
 #pragma once
 
 #include <unistd.h>
@@ -11,12 +11,12 @@
 
 namespace belljar {
 
-// Of an object with processes or threads: whose they are. After fork(2) the child holds a copy of the object and of its
-// descriptors, without the threads that serve it: a call would wait for ever, and a destructor end what the parent still uses.
+// Remembers the process that made an object with threads or processes. After fork(2) the child holds a copy of the object and of
+// its descriptors, without the threads that serve it: a call would wait for ever, and a destructor end what the parent still uses.
 class OwningProcess {
  public:
   bool is_this() const noexcept { return pid_.load() == ::getpid(); }
-  // From now on it is ours: nothing of another process is in it.
+  // From now on it belongs to this process.
   void take() noexcept { pid_.store(::getpid()); }
   Result<void> check() const {
     if (is_this()) return {};

@@ -1,4 +1,4 @@
-// What the calling thread has cost, whoever else is busy.
+// The processor time that the calling thread has used.
 #pragma once
 
 #include <time.h>

@@ -1,4 +1,4 @@
-// Names and tokens that nobody guesses.
+// Names and tokens that cannot be guessed.
 #pragma once
 
 #include <cstddef>

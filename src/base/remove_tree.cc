@@ -1,3 +1,13 @@
+// Removing a tree that an untrusted command wrote, without following anything in it.
+//
+// One descriptor for each level is held open, and every call names one component below it, so that a
+// directory which is exchanged for a link meanwhile leads nowhere. Directories may be closed to their owner:
+// each is opened by chmod through /proc/self/fd before it is read, since chmod(2) by name would follow a
+// link.
+//
+// The depth is the attacker's choice. Below 512 levels a directory is moved to the top of the tree and
+// removed there: neither descriptors nor PATH_MAX limit what can be removed. Other file systems that are
+// mounted below are left alone; the removal of their mount point fails and is reported.
 #include "base/remove_tree.h"
 
 #include <dirent.h>

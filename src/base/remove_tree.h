@@ -1,5 +1,5 @@
-// Removes a directory with all that is in it. What is in it was written by a command that is not trusted: every step is relative to
-// a directory descriptor, links are removed and never followed, other file systems below are left alone.
+// Removes a directory with all that is in it. Its contents were written by an untrusted command: every step is
+// relative to a directory descriptor, links are removed and never followed, other file systems below are left alone.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,8 @@ namespace belljar {
 Result<void> remove_tree(const std::string& path);
 // All that is in the open directory `parent`.
 Result<void> remove_entries_at(int parent);
-// What lies deeper than there are descriptors: it is moved to the top of the tree to be removed there, which gives it another path
-// for that time, or left and reported.
+// For directories deeper than there are descriptors: kMove moves them to the top of the tree and removes them
+// there (they have another path for that time), kReport leaves them and reports an error.
 enum class Deeper { kReport, kMove };
 // The directory `name` of the open directory `parent`. Where `enough` says so, asked before each directory, no further one is
 // begun: kCanceled, and the rest stays.

@@ -1,3 +1,8 @@
+// Sizes and durations, in and out.
+//
+// One letter means powers of 1024 (`512M` is 512 MiB), as people write memory limits; `MB` with its B means
+// 10^6. A bare number is bytes, or seconds. Upper bounds keep the values in 64 bits, as nanoseconds too: the
+// largest duration added to now must not lie in the past.
 #include "belljar/units.h"
 
 #include <charconv>

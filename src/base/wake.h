@@ -1,4 +1,4 @@
-// What one thread waits for and another rings, eventfd(2).
+// A wake-up call from one thread to another that polls, eventfd(2).
 #pragma once
 
 #include <sys/eventfd.h>
@@ -16,7 +16,7 @@ class Wake {
   int get() const noexcept { return fd_.get(); }  // readable once rung, for poll(2)
   // From any thread. Where it is full it is readable already.
   void ring() const noexcept { ::eventfd_write(fd_.get(), 1); }
-  // It is readable no more. False: nobody had rung.
+  // Clears it: it is readable no more. False: it had not rung.
   bool take() const noexcept {
     eventfd_t rings = 0;
     return ::eventfd_read(fd_.get(), &rings) == 0;

@@ -3,6 +3,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/paths.h"
+
 namespace belljar::broker {
 
 void BoundNames::note(ino_t socket, std::string path) {
@@ -17,8 +19,7 @@ std::optional<std::string> BoundNames::find(ino_t socket, std::string_view name)
   const std::scoped_lock lock(mutex_);
   const auto found = paths_.find(socket);
   if (found == paths_.end()) return std::nullopt;
-  const std::string_view path = found->second;
-  if (path.substr(path.rfind('/') + 1) != name) return std::nullopt;
+  if (file_name(found->second) != name) return std::nullopt;
   return found->second;
 }
 

@@ -39,6 +39,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/policy.h"
 #include "broker/git_names.h"
 #include "policy/defaults.h"
@@ -427,7 +428,7 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
     return refuse_protected(GitName::kControlDir, "files and directories there; git on the host would write where a link leads");
   const GitRoles roles = git_roles(path, is_dir);
   // A repository that is moved aside and back would have the names beside it written in between.
-  if (act == Act::kRenameFrom && is_dot_git(last_of(path)) && stood_before(around, 0, last_of(path)))
+  if (act == Act::kRenameFrom && is_dot_git(file_name(path)) && stood_before(around, 0, file_name(path)))
     return refuse_protected(GitName::kDotGit, "removing it, or moving the directory that holds it");
   // Where a `.gitmodules` lies in a git directory, that directory's meaning of the name is the stricter one, and comes first.
   const bool is_module_list = roles.certain.name == GitName::kModulesFile;
@@ -441,7 +442,7 @@ Ruling FileRules::State::git_ruling(Act act, std::string_view path, bool is_dir,
     if (ruling.answer != Answer::kAllow && is_git_dir(around, role.up - 1)) return ruling;
   }
   if (const Ruling ruling = is_module_list ? certain() : Ruling(); ruling.answer != Answer::kAllow) return ruling;
-  const std::string_view name = last_of(path);
+  const std::string_view name = file_name(path);
   if (makes_name(act) && is_git_marker(name) && completes_git_dir(around, name)) {
     // The one marker with content that counts: it would be written when everything else had been judged.
     if (!is_dir && folds_to(name, "commondir"))
@@ -505,7 +506,7 @@ bool is_passing_git_name(std::string_view relative) {
   constexpr std::string_view kBegins[] = {"MERGE_",     "BISECT_",        "AUTO_MERGE",  "CHERRY_PICK_HEAD", "REVERT_HEAD",
                                           "SQUASH_MSG", "FETCH_HEAD",     "gc.",         "rebase-merge",     "rebase-apply",
                                           "sequencer",  "COMMIT_EDITMSG", "TAG_EDITMSG", "NOTES_EDITMSG",    "EDIT_DESCRIPTION"};
-  const std::string_view name = last_of(relative);
+  const std::string_view name = file_name(relative);
   if (relative.starts_with("refs/")) return name.ends_with(".lock");  // a branch may be called tmp_x
   return name.ends_with(".lock") || name.starts_with("tmp_") || name.starts_with(".tmp-") ||
          std::any_of(std::begin(kBegins), std::end(kBegins), [&](std::string_view one) { return relative.starts_with(one); });
@@ -535,7 +536,7 @@ Ruling FileRules::removal_rule(std::string_view path, const Surroundings& around
     below.remove_prefix(std::min(below.size(), first.size() + 1));
   }
   if (!below.empty() && is_passing_git_name(below)) return {};
-  if (!below.empty() && !is_git_s_own(below) && !state.stood_before(around, 0, last_of(path))) return {};
+  if (!below.empty() && !is_git_s_own(below) && !state.stood_before(around, 0, file_name(path))) return {};
   return state.refuse_protected(GitName::kDotGit, policy::kGitRemoval);
 }
 
@@ -546,7 +547,7 @@ void FileRules::begin_run(const timespec& began) const {
 
 bool FileRules::keeps_git(std::string_view path) const noexcept {
   const auto [root, kept] = state_->root_with_repository(path);
-  return state_->protects && kept == State::GitPresence::kDotGit && is_dot_git(last_of(path)) &&
+  return state_->protects && kept == State::GitPresence::kDotGit && is_dot_git(file_name(path)) &&
          path.substr(0, path.rfind('/')) == (root == "/" ? "" : root);
 }
 
@@ -581,7 +582,7 @@ WalkScope FileRules::must_walk(std::string_view old_path, std::string_view new_p
   }
   // A work tree that is moved to where its names are free, and back.
   const bool freed = leads_through_unprotected(old_path) && !leads_through_unprotected(new_path);
-  return freed || policy::is_protected_parent(last_of(new_path)) ? WalkScope::kAgentNames : WalkScope::kNone;
+  return freed || policy::is_protected_parent(file_name(new_path)) ? WalkScope::kAgentNames : WalkScope::kNone;
 }
 
 Ruling FileRules::agent_rule(Act act, std::string_view path, const Surroundings& around) const {
@@ -602,7 +603,7 @@ Ruling FileRules::link_rule(std::string_view path, std::string_view text, const 
   const Ruling ruling = rule_for(Act::kSymlink, path, false, around);
   // `git init` tries whether links can be made: `tXXXXXX`, a name that means nothing, and this text, which leads nowhere else
   // (setup.c).
-  const bool is_probe = text == "testing" && last_of(path).size() == 7 && last_of(path).starts_with('t');
+  const bool is_probe = text == "testing" && file_name(path).size() == 7 && file_name(path).starts_with('t');
   return is_probe && ruling.git == GitName::kControlDir ? Ruling{} : ruling;
 }
 const std::vector<std::string>& FileRules::roots() const noexcept { return state_->git_roots; }

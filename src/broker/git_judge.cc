@@ -29,6 +29,7 @@
 #include "base/ascii.h"
 #include "base/encoding.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "broker/git_config.h"
 #include "broker/git_index.h"
 #include "broker/git_keys.h"
@@ -91,7 +92,7 @@ void for_each_line(std::string_view text, const Visit& visit) {
 std::string_view work_tree_of(std::string_view config) noexcept {
   std::string_view top = parent_of(parent_of(config));
   for (std::string_view at = config; at.size() > 1; at = parent_of(at)) {
-    if (is_dot_git(last_of(at))) top = parent_of(at);
+    if (is_dot_git(file_name(at))) top = parent_of(at);
   }
   return top;
 }
@@ -112,7 +113,7 @@ bool is_own_work_tree(std::string_view config, std::string_view value, const Git
   if (!of_module) return target == top && climbs_only(value);
   if (target == top || value.starts_with('/')) return false;
   const std::string_view below = std::string_view(target).substr(std::min(target.size(), top.size()));
-  return !holds_special(below) && !policy::is_protected_parent(last_of(below));
+  return !holds_special(below) && !policy::is_protected_parent(file_name(below));
 }
 
 // Whether git on the host, which asks a promisor remote unbidden, sends nothing where the command could not. A path is no server.
@@ -128,7 +129,7 @@ bool is_own_promisor(const GitConfigEntry& entry, std::string_view path, const G
                      const GitContext& context) {
   if (entry.value && (*entry.value == "false" || *entry.value == "0" || *entry.value == "no")) return true;
   const bool by_name = entry.key == "extensions.partialclone";
-  if (!folds_to(last_of(path), "config") || (by_name && !entry.value)) return false;
+  if (!folds_to(file_name(path), "config") || (by_name && !entry.value)) return false;
   const std::string remote = by_name ? format("remote.{}.", *entry.value) : entry.key.substr(0, entry.key.rfind('.') + 1);
   const auto stood = [&](const GitConfigEntry& one) {
     return std::find(old.entries.begin(), old.entries.end(), one) != old.entries.end();
@@ -242,7 +243,7 @@ Objection common_dir_objection(std::string_view path, std::string_view content, 
   const std::string_view git_dir = parent_of(path);
   const std::string target = resolved(git_dir, without_line_ends(content));
   const std::string_view worktrees = parent_of(git_dir);
-  if (folds_to(last_of(worktrees), "worktrees") && target == parent_of(worktrees))
+  if (folds_to(file_name(worktrees), "worktrees") && target == parent_of(worktrees))
     return pointer_target_objection(git_dir, without_line_ends(content), context);
   return format("it makes git read settings and hooks from {}, not from the repository it lies in", quoted(target));
 }
@@ -250,18 +251,18 @@ Objection common_dir_objection(std::string_view path, std::string_view content, 
 Objection pointer_objection(std::string_view path, std::string_view content, const GitContext& context) {
   if (content.find('\0') != std::string_view::npos) return "it holds a NUL byte";
   if (without_line_ends(content).find('\n') != std::string_view::npos) return "it holds more than one line";
-  if (folds_to(last_of(path), "commondir")) return common_dir_objection(path, content, context);
-  if (!folds_to(last_of(path), "gitdir")) return git_file_objection(path, content, context);
+  if (folds_to(file_name(path), "commondir")) return common_dir_objection(path, content, context);
+  if (!folds_to(file_name(path), "gitdir")) return git_file_objection(path, content, context);
   const std::string target = resolved(parent_of(path), without_line_ends(content));
   if (auto why = pointer_target_objection(parent_of(path), without_line_ends(content), context)) return why;
-  return is_dot_git(last_of(target)) ? std::nullopt : Objection("it does not lead to the `.git` file of a work tree");
+  return is_dot_git(file_name(target)) ? std::nullopt : Objection("it does not lead to the `.git` file of a work tree");
 }
 
 // the others:
 
 // Objects are data, but `git fetch` asks an alternate's repository for its refs, and a path that leads out reads what is not ours.
 Objection alternates_objection(std::string_view path, std::string_view content, const GitContext& context) {
-  if (!folds_to(last_of(path), "alternates")) return "git on the host would fetch objects from there";
+  if (!folds_to(file_name(path), "alternates")) return "git on the host would fetch objects from there";
   Objection result;
   for_each_line(content, [&](std::string_view line) {
     if (result || line.empty() || line.starts_with('#')) return;
@@ -476,7 +477,7 @@ Objection git_objection(GitName kind, std::string_view path, std::string_view co
     case GitName::kIndex:
       return index_objection(content);
     case GitName::kOption:
-      return option_objection(last_of(path), content);
+      return option_objection(file_name(path), content);
     case GitName::kMergeRecords:
       return merge_records_objection(content);
     case GitName::kProgram:

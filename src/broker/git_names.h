@@ -67,8 +67,6 @@ bool is_git_layout(std::string_view relative);
 // A name that may complete a git directory: HEAD and commondir, or objects and refs.
 bool is_git_marker(std::string_view name);
 
-// The last component of a path.
-inline std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 // A component that git or a file system may take for `.git`.
 bool is_dot_git(std::string_view name);
 }  // namespace belljar::broker

@@ -26,6 +26,7 @@
 
 #include <cerrno>
 
+#include "base/paths.h"
 #include "broker/control_files.h"
 #include "broker/file_call.h"
 #include "broker/file_calls.h"
@@ -80,7 +81,7 @@ OrErrno<DirEntry> find_target(Rename& rename) {
   DirEntry to;
   to.dir = rename.from.dir;
   to.dir_path = rename.from.dir_path;
-  to.name = rename.new_path.substr(rename.new_path.rfind('/') + 1);
+  to.name = file_name(rename.new_path);
   return to;
 }
 

@@ -1,3 +1,7 @@
+// A policy as TOML text, merged like a file of the user's, on top of the profile that it names.
+//
+// The profile is a layer of its own below the text's settings, so the key is taken out of the layer before
+// the two are merged.
 #include <stdlib.h>
 #include <unistd.h>
 

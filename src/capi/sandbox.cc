@@ -1,3 +1,7 @@
+// The calls of the C interface on a sandbox.
+//
+// Option structs begin with their size. A caller that was compiled against an earlier version has a shorter
+// struct: its part is copied over the defaults, and fields that it does not know keep them (full()).
 #include "belljar/sandbox.h"
 
 #include <algorithm>

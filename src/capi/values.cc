@@ -1,3 +1,7 @@
+// Results and errors as C sees them.
+//
+// No exception may pass through C, so every call goes through guarded(). Even the report of an error may run
+// out of memory; then there is a code and no error object, which the accessors take for "no memory".
 #include "capi/values.h"
 
 #include <cstddef>

@@ -141,7 +141,7 @@ void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
     if (layer.path != place->state && layer.path != real) continue;
     for (const policy::AnswerFile& file : policy::answer_files(place->agent->name)) {
       if (const auto text = read_plain_at(layer.content.get(), std::string(file.name), kMostOfAnswers))
-        tell_of_servers(loaded, *place, file, *text), policy::take_answers(file, *text, place->context, answers);
+        tell_of_servers(loaded, *place, file, *text), policy::read_answers(file, *text, place->context, answers);
     }
   }
   if (answers == before || !write_answers(kept, answers)) return;

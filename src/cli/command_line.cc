@@ -65,7 +65,7 @@ Error unknown_option(const CLI::App& app, const std::string& wrong) {
       if (!key.flag.empty()) names.push_back(key.flag);
     }
   }
-  const std::string_view near = policy::nearest(name, names), known = policy::said_elsewhere("--", name);
+  const std::string_view near = policy::nearest(name, names), known = policy::known_synonym("--", name);
   return Error(Code::kInvalidArgument, format("unknown option {}", belljar::quoted(name)))
       .next(takes_policy(app) && !known.empty() ? std::string(known)
             : near.empty()                      ? format("`{} --help` lists the options", full_name(app))

@@ -22,6 +22,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/paths.h"
 #include "base/read_file.h"
 #include "base/real_path.h"
 #include "base/remove_tree.h"
@@ -91,7 +92,7 @@ UniqueFd directory_for(const std::string& path) {
 int put_file(const std::string& path, std::string_view text, mode_t mode, Replace replace) {
   const UniqueFd folder = directory_for(path);
   if (!folder.valid()) return errno;
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name(file_name(path));
   const std::string beside = format(".{}.belljar-{}", name.substr(0, 200), ::getpid());
   struct stat owner{};
   const UniqueFd file(::openat(folder.get(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -110,7 +111,7 @@ int write_below(const std::string& top, const std::string& path, std::string_vie
   const UniqueFd folder =
       open_made(UniqueFd(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), policy::directory_of(path).substr(1));
   if (!folder.valid()) return errno;
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name(file_name(path));
   const UniqueFd file(::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   return file.valid() && write_all(file.get(), text) ? 0 : errno;
 }
@@ -209,7 +210,7 @@ class Collector {
   bool persists(const std::string& path) const {
     // The layer lies where a link leads to, the profile names the link.
     const auto named = std::ranges::find_if(loaded_.state_files, [&](const std::string& file) {
-      return file == path || format("{}/{}", real_path(policy::directory_of(file)), file.substr(file.rfind('/') + 1)) == path;
+      return file == path || format("{}/{}", real_path(policy::directory_of(file)), file_name(file)) == path;
     });
     if (named == loaded_.state_files.end()) return false;
     const FsEntry* const rule = find_rule(loaded_.effective.complete, *named);

@@ -17,7 +17,7 @@
 #include "cli/errors.h"
 #include "cli/own_program.h"
 #include "cli/tls_parts.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::cli {
 namespace {
@@ -54,7 +54,7 @@ std::optional<Part> part_for(std::span<char* const> argv) noexcept {
 }
 
 Result<void> become_tls_program(const Policy& policy) {
-  if (interceptor_of_this_program() != nullptr || !policy::wants_look(policy.network)) return {};
+  if (interceptor_of_this_program() != nullptr || !policy::wants_interception(policy.network)) return {};
   become(beside_us(kFullProgram), name_of(Part::kTls));
   return not_beside_us("cannot look into TLS", kFullProgram);
 }

@@ -19,10 +19,10 @@
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
 #include "cli/tls_parts.h"
-#include "policy/look.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 #include "runtime/recorder.h"
 #include "runtime/run.h"
 

@@ -33,7 +33,6 @@
 #include "policy/agents.h"
 #include "policy/backends.h"
 #include "policy/layer.h"
-#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/names.h"
 #include "policy/parse.h"
@@ -41,6 +40,7 @@
 #include "policy/permit.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 #include "runtime/run.h"
 
 namespace belljar::cli {

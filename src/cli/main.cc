@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "bwrap/speak.h"
 #include "cli/beside.h"
@@ -65,7 +66,7 @@ std::optional<int> speak_bwrap(int argc, char** argv) {
   const std::string_view name(argv[0]);
   // Inside, where its own name may not be shown, a bwrap is started again by the name that it always has; our words are no options.
   const bool again = name == "/proc/self/exe" && argc > 1 && std::string_view(argv[1]).starts_with("--");
-  const bool called = again || name.substr(name.rfind('/') + 1) == "bwrap";
+  const bool called = again || belljar::file_name(name) == "bwrap";
   if (!called && (argc < 2 || std::string_view(argv[1]) != "bwrap")) return std::nullopt;
   const std::vector<std::string> words(argv + (called ? 1 : 2), argv + argc);
   return belljar::bwrap::speak(called ? std::string(name) : std::string(name) + " bwrap", words);

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "policy/host.h"
 
 namespace belljar::cli {
@@ -57,8 +58,6 @@ constexpr std::string_view kDatabases[] = {"hosts", "ahosts", "ahostsv4", "ahost
 
 bool among(const auto& list, std::string_view word) { return std::ranges::find(list, word) != std::end(list); }
 
-std::string_view last_part(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 // Simple commands of shell text, by blanks, quotes and operators alone. What the shell would expand stays, and is no host then.
 std::vector<Words> simple_commands(std::string_view text) {
   std::vector<Words> commands(1);
@@ -88,7 +87,7 @@ Words::const_iterator program_of(const Words& words) {
   bool wrapped = false;
   for (auto word = words.begin(); word != words.end(); ++word) {
     const bool option = wrapped && word->find_first_of("-0123456789") == 0;
-    if (among(kWrappers, last_part(*word))) wrapped = true;
+    if (among(kWrappers, file_name(*word))) wrapped = true;
     else if (!option && word->find('=') == std::string::npos) return word;
   }
   return words.end();
@@ -132,7 +131,7 @@ class Found {
   void add_command(const Words& words) {
     const auto program = program_of(words);
     if (program == words.end()) return;
-    const Client* client = std::ranges::find(kClients, last_part(*program), &Client::name);
+    const Client* client = std::ranges::find(kClients, file_name(*program), &Client::name);
     if (client == std::end(kClients)) return;
     const std::vector<std::string_view> operands = operands_of(program + 1, words.end(), client->valued);
     switch (client->where) {

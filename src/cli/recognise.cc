@@ -13,6 +13,7 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/real_path.h"
 #include "belljar/command.h"
 #include "belljar/policy.h"
@@ -49,7 +50,7 @@ std::optional<StartedAgent> agent_of_file(const std::string& path) {
 }
 
 bool is_interpreter(std::string_view file) {
-  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::string_view name = file_name(file);
   return name == "node" || name == "nodejs" || name == "bun";
 }
 

@@ -1,6 +1,6 @@
 #include "cli/secrets.h"
 
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::cli {
 

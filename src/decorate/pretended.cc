@@ -7,6 +7,7 @@
 #include <deque>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "policy/paths.h"
 
@@ -46,7 +47,6 @@ std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
-std::string name_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 std::string joined(const std::string& directory, const std::string& name) {
   return directory == "." ? name : directory + "/" + name;
 }
@@ -248,7 +248,7 @@ Result<std::vector<FileInfo>> Pretended::list(const std::string& path) {
   for (const auto& [name, node] : nodes_) {
     if (node.kind == Node::Kind::kGone || parent_of(name) != path || name == ".") continue;
     FileInfo file = BELLJAR_TRY(look(name));
-    file.path = name_of(name);
+    file.path = file_name(name);
     files.push_back(std::move(file));
   }
   std::ranges::sort(files, {}, &FileInfo::path);

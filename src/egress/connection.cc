@@ -1,3 +1,13 @@
+// What drives the phases of one client, and keeps the record of what it asked.
+//
+// progress() repeats go() until a phase has nothing more to do. Every connection leaves a record: the phases
+// end it with a reason, and the destructor ends one that is still open, so that a proxy that stops forgets
+// nobody.
+//
+// on_rules() asks the decision again for a connection that is under way. Where the client has had nothing of
+// an answer yet, it gets a refusal like any other; where an answer has begun, an error page cannot follow, so
+// both ends are reset and the record says `rules`. A client that has left already was refused nothing: its
+// connection ends without a violation.
 #include "egress/connection.h"
 
 #include <netinet/in.h>
@@ -27,34 +37,38 @@
 
 namespace belljar::egress {
 
-Connection::Connection(Context& context, std::uint64_t id, UniqueFd client, Way way, policy::Destination direct)
-    : talk_{.context = context, .id = id, .way = way, .direct = std::move(direct)} {
-  End& end = talk_.client;
+Connection::Connection(Context& context, std::uint64_t id, UniqueFd client, ClientKind kind, policy::Destination direct)
+    : state_{.context = context, .id = id, .client_kind = kind, .direct = std::move(direct)} {
+  Endpoint& end = state_.client;
   end.fd = std::move(client);
   end.readable = end.writable = true;
   const int on = 1;
   ::setsockopt(end.fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  talk_.watch(end.fd.get(), Talk::kClient);
-  phase_ = arrive(talk_);
+  state_.watch(end.fd.get(), ConnectionState::kClient);
+  phase_ = arrive(state_);
 }
 
-Connection::Connection(Context& context, std::uint64_t id, Born born)
-    : talk_{.context = context, .id = id, .way = born.way, .direct = std::move(born.direct), .stream = std::move(born.stream)} {
-  talk_.stream->wake_server = [&context, id] { context.woken.insert(id); };
-  talk_.client.writable = true;
-  talk_.client.begin_secure(std::make_unique<StreamEnd>(talk_.stream));
-  talk_.tunnel = std::move(born.place);
-  if (born.server.fd.valid()) {
-    talk_.server = std::move(born.server);
-    talk_.record.address = std::move(born.address);
-    talk_.watch(talk_.server.fd.get(), Talk::kServer);
+Connection::Connection(Context& context, std::uint64_t id, NewStream begun)
+    : state_{.context = context,
+             .id = id,
+             .client_kind = begun.client_kind,
+             .direct = std::move(begun.direct),
+             .stream = std::move(begun.stream)} {
+  state_.stream->wake_server = [&context, id] { context.woken.insert(id); };
+  state_.client.writable = true;
+  state_.client.begin_secure(std::make_unique<StreamEnd>(state_.stream));
+  state_.tunnel = std::move(begun.place);
+  if (begun.server.fd.valid()) {
+    state_.server = std::move(begun.server);
+    state_.record.address = std::move(begun.address);
+    state_.watch(state_.server.fd.get(), ConnectionState::kServer);
   }
-  phase_ = begin_head(talk_);
+  phase_ = begin_head(state_);
 }
 
 Connection::~Connection() {
-  talk_.note_unread_stream();
-  talk_.end_record("ended");
+  state_.note_unread_stream();
+  state_.end_record("ended");
 }
 
 bool Connection::enter(Next next) {
@@ -64,59 +78,59 @@ bool Connection::enter(Next next) {
 }
 
 void Connection::on_event(Side side, std::uint32_t events) {
-  End& end = side == Talk::kClient ? talk_.client : talk_.server;
+  Endpoint& end = side == ConnectionState::kClient ? state_.client : state_.server;
   if ((events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) end.readable = true;
   if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) end.writable = true;
   if ((events & (EPOLLHUP | EPOLLERR)) != 0) end.hung = true;
 }
 
 bool Connection::progress() {
-  if (talk_.stream != nullptr && talk_.stream->gone && !over()) {
-    talk_.note_unread_stream();
-    return enter(give_up(talk_)), false;
+  if (state_.stream != nullptr && state_.stream->gone && !over()) {
+    state_.note_unread_stream();
+    return enter(give_up(state_)), false;
   }
-  do talk_.starved = false;
+  do state_.starved = false;
   while (enter(phase_->go()));
-  return !talk_.starved && phase_->has_more();
+  return !state_.starved && phase_->has_more();
 }
 
 // Requests that are still to come are judged anew anyhow.
 void Connection::on_rules() {
-  if (!talk_.recording || !talk_.leaves()) return;
+  if (!state_.recording || !state_.leaves()) return;
   phase_->on_rules();
-  const auto verdict = find_refusal(talk_);
+  const auto verdict = find_refusal(state_);
   if (!verdict) return;
-  const End& client = talk_.client;
-  Problem problem = problem_of(*verdict, talk_.asked.destination);
+  const Endpoint& client = state_.client;
+  Problem problem = problem_of(*verdict, state_.asked.destination);
   // Its client is done with it, and nothing was refused to anybody: a command whose hosts are closed at its end.
   const bool left = client.eof || client.hung || client.broken;
-  const bool begun = phase_->has_begun() || (talk_.tunnel && talk_.protocol == Protocol::kSocks);
-  if (!left && !begun) return (void)enter(refuse(talk_, std::move(problem)));
+  const bool begun = phase_->has_begun() || (state_.tunnel && state_.protocol == Protocol::kSocks);
+  if (!left && !begun) return (void)enter(refuse(state_, std::move(problem)));
   if (!left) {
     problem.refusal.reason = "the rules changed: " + problem.refusal.reason;
-    talk_.note_violation(problem);
-    talk_.record.rule = problem.rule;
-    talk_.end_record("rules");
+    state_.note_violation(problem);
+    state_.record.rule = problem.rule;
+    state_.end_record("rules");
   }
-  enter(give_up(talk_));
+  enter(give_up(state_));
 }
 
 void Connection::on_deadline() {
-  if (Clock::now() >= talk_.deadline) return (void)enter(phase_->late());
-  talk_.again = Clock::time_point::max();
+  if (Clock::now() >= state_.deadline) return (void)enter(phase_->late());
+  state_.again = Clock::time_point::max();
   phase_->on_silence();
 }
 
 // --- what its phases share
 
-void Talk::watch(int fd, Side side) const {
+void ConnectionState::watch(int fd, Side side) const {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
   event.data.u64 = id * 2 + side;
   ::epoll_ctl(context.epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-void Talk::begin_record(Protocol what) {
+void ConnectionState::begin_record(Protocol what) {
   constexpr const char* kNames[] = {"", "http", "connect", "socks5", "direct", "host-port", "publish", "https"};
   protocol = what;
   recording = true;
@@ -131,7 +145,7 @@ void Talk::begin_record(Protocol what) {
 }
 
 // The record of a request that could not be read: nothing of the one before is in it.
-void Talk::begin_unread() {
+void ConnectionState::begin_unread() {
   asked = {};
   if (request) asked.method = request->head().method;
   if (const auto* const place = fixed_place()) asked.destination = *place;
@@ -139,11 +153,11 @@ void Talk::begin_unread() {
 }
 
 // There is no record any more of what asked for the tunnel: so each stream has one, also who is gone before it was looked at.
-void Talk::note_unread_stream() {
+void ConnectionState::note_unread_stream() {
   if (stream != nullptr && protocol == Protocol::kNone) begin_unread();
 }
 
-void Talk::note_violation(const Problem& problem) {
+void ConnectionState::note_violation(const Problem& problem) {
   Violation violation;
   violation.operation = "egress";
   violation.target = to_string(asked.destination);
@@ -157,7 +171,7 @@ void Talk::note_violation(const Problem& problem) {
   context.add(std::move(violation));
 }
 
-void Talk::end_record(std::string reason) {
+void ConnectionState::end_record(std::string reason) {
   if (!recording) return;
   (void)spend();
   recording = false;
@@ -170,12 +184,12 @@ void Talk::end_record(std::string reason) {
   record = {};
 }
 
-bool Talk::may_pass() {
+bool ConnectionState::may_pass() {
   starved = !context.has_credit();
   return !starved;
 }
 
-bool Talk::spend() {
+bool ConnectionState::spend() {
   const std::uint64_t now = passed();
   return context.spend(now - std::exchange(spent, now));
 }

@@ -1,5 +1,5 @@
-// One client of the proxy, from its first byte to the end of what it asked for: what drives the phases (phase.h) by the events of
-// the proxy's thread. Never blocks.
+// One client of the proxy, from its first byte to the end of its last request. Drives the phases (phase.h) by
+// the events of the proxy's thread. Never blocks.
 #pragma once
 
 #include <algorithm>
@@ -16,13 +16,13 @@ namespace belljar::egress {
 
 class Connection {
  public:
-  using Clock = Talk::Clock;
-  using Side = Talk::Side;
+  using Clock = ConnectionState::Clock;
+  using Side = ConnectionState::Side;
 
   // `id` tells epoll events apart: id * 2 + Side. `direct`: where a client of kDirect wanted to go.
-  Connection(Context& context, std::uint64_t id, UniqueFd client, Way way, policy::Destination direct);
+  Connection(Context& context, std::uint64_t id, UniqueFd client, ClientKind kind, policy::Destination direct);
   // Serves one stream of another connection.
-  Connection(Context& context, std::uint64_t id, Born born);
+  Connection(Context& context, std::uint64_t id, NewStream begun);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -33,14 +33,14 @@ class Connection {
   void on_rules();                                                                  // those of Context::options are others now
   // Does what can be done. True: there is more to do at once, others come first.
   bool progress();
-  bool waits_for_credit() const noexcept { return talk_.starved; }
+  bool waits_for_credit() const noexcept { return state_.starved; }
   bool over() const noexcept { return phase_->over(); }
-  Clock::time_point deadline() const noexcept { return std::min({talk_.deadline, talk_.again, talk_.guard.due()}); }
+  Clock::time_point deadline() const noexcept { return std::min({state_.deadline, state_.again, state_.guard.due()}); }
   void on_deadline();
 
  private:
   bool enter(Next next);  // false: there is none
-  Talk talk_;
+  ConnectionState state_;
   Next phase_;  // never nullptr
 };
 

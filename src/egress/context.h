@@ -1,4 +1,4 @@
-// What the connections of one sandbox share.
+// The state that all connections of one sandbox's proxy share.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,18 @@
 
 namespace belljar::egress {
 
-// A stream that has begun on a client's connection, and what the connection that will serve it has of that one.
-struct Born {
+// A stream that has begun on a client's HTTP/2 connection, with what the connection that will serve it takes
+// over from the carrier.
+struct NewStream {
   std::shared_ptr<Stream> stream;
   std::uint64_t carrier = 0;  // id
-  Way way = Way::kProxy;
-  policy::Destination direct, place;  // `place`: whose TLS was looked into
-  End server;                         // of the first: what was dialled for the tunnel
+  ClientKind client_kind = ClientKind::kProxy;
+  policy::Destination direct, place;  // `place`: the host whose TLS is intercepted
+  Endpoint server;                    // of the first stream: the connection that was dialled for the tunnel
   std::string address;
 };
 
-// What connections share. Owned by the proxy's thread.
+// Owned by the proxy's thread.
 struct Context {
   ProxyOptions options;
   int epoll = -1;
@@ -41,7 +42,7 @@ struct Context {
     std::uint16_t type = 0;
     int pid = 0;
     std::chrono::steady_clock::time_point at;
-  } last_name;  // names.cc
+  } last_name;  // dns_server.cc
   Culprits culprits;
   InnerSockets inner;
   std::uint64_t passed = 0;  // bytes through all connections, both ways
@@ -50,9 +51,9 @@ struct Context {
   HeadBudgets heads;  // by rule; of names that are looked up: by ""
   PipePool pipes;
   EgressLog log;
-  std::vector<Born> born;         // streams that nobody serves yet
-  std::set<std::uint64_t> woken;  // connections that another one has given something to do
-  std::vector<policy::Ip> own;    // addresses of this machine
+  std::vector<NewStream> new_streams;  // streams without a connection yet
+  std::set<std::uint64_t> woken;       // connections that another one has given something to do
+  std::vector<policy::Ip> own;         // addresses of this machine
   std::chrono::steady_clock::time_point own_until;
 
   bool is_own(const policy::Ip& ip);
@@ -60,7 +61,8 @@ struct Context {
   void add(Violation violation);
   // Counts what went through. False: that was the last of options.max_bytes.
   bool spend(std::uint64_t bytes);
-  // Asks, unless the answer is kept. The name goes to name servers, and whoever owns its zone reads it: it counts as passed.
+  // Returns the cached answer, or asks the name servers. A question counts as bytes passed: the owner of the
+  // name's zone reads it.
   std::optional<Resolved> look_up(const std::string& name, std::uint64_t id);
   // False: with kLimited names have said all that heads of requests may say in a minute.
   bool may_name(const std::string& name);

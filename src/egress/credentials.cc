@@ -1,3 +1,14 @@
+// Placeholders for credentials, the real values in requests, and the way back in answers.
+//
+// The way back (Restorer) is a streaming replacement under three conditions. A value may be cut at any byte
+// between two reads, so the end of what was read waits while it may become a value. Each replacement has the
+// length of what it replaces, so that Content-Length and frames stay true. And what waits must not depend on
+// how much of a value a server's guess got right: anybody who can make the server say guesses would see the
+// delay. So only the value's beginning, which is no secret, and the kind of its letters decide what waits
+// (credentials.h), and the comparison of the rest looks at all of it.
+//
+// Requests lose the fields that ask for compressed or partial answers, for those could bring a value back in
+// a form that is not recognised.
 #include "egress/credentials.h"
 
 #include <algorithm>
@@ -226,7 +237,7 @@ std::string Restorer::feed(std::string_view bytes, bool last) {
 
 bool Restorer::goes_beyond_beginning(std::string_view text) const {
   return std::ranges::any_of(spellings_, [text](const Spelling& spelling) {
-    const Fitting found = fit_spelling(spelling.beginning, text);
+    const SpellingMatch found = fit_spelling(spelling.beginning, text);
     return found.fit == Fit::kWhole && found.size < text.size();
   });
 }

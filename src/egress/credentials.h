@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "egress/http.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 

@@ -1,3 +1,9 @@
+// Which process inside holds a socket: sock_diag(7) tells the socket's inode, and /proc/PID/fd of the
+// sandbox's processes tells who has it open.
+//
+// The search is bounded twice, by the number of processes and descriptors, and by time: after each search
+// there is a pause of four times as long. A command that is refused in a loop could otherwise make the proxy
+// search for ever.
 #include "egress/culprit.h"
 
 #include <dirent.h>

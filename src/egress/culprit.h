@@ -1,6 +1,6 @@
-// Which process inside holds the other end of a connection. TCP has no SO_PEERCRED, so the kernel is asked for the socket's inode
-// (sock_diag(7)) and the sandbox's processes for who has it open. For records of refusals: a hint, not a ground of decision, since
-// the process may have passed the socket on or ended.
+// Finds the process inside that holds the other end of a connection, for the records of refusals. TCP has no
+// SO_PEERCRED, so the kernel is asked for the socket's inode (sock_diag(7)), and /proc for the process that
+// has it open. A hint and not a ground for a decision: the process may have passed the socket on, or ended.
 #pragma once
 
 #include <sys/socket.h>
@@ -18,8 +18,8 @@ struct Culprit {
   std::string program;
 };
 
-// One thread. A search takes about 20 us a process; together they take a fifth of the time at most, and what comes in between is
-// not searched for.
+// One thread. A search takes about 20 us a process. Searches take a fifth of the time at most; a connection
+// that comes during the pause gets no process.
 class Culprits {
  public:
   Culprits() = default;

@@ -1,3 +1,9 @@
+// DNS messages, RFC 1035: one question in, one answer out.
+//
+// Written out by hand because so little of the format is used: one question, one A record whose name is a
+// pointer to the question, and an OPT record (RFC 6891) with the extended error "Prohibited" (RFC 8914).
+// Whatever else a message holds is answered as malformed or not implemented; what is too short for a header
+// or too long, and what is itself an answer, is dropped.
 #include "egress/dns.h"
 
 #include <cstddef>

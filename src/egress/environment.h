@@ -13,7 +13,7 @@ namespace belljar::egress {
 std::vector<std::pair<std::string, std::string>> proxy_environment(std::uint16_t port, const std::string& credential,
                                                                    const std::string& java_options);
 
-// The same for the roots of a sandbox whose TLS is looked into: `bundle` as PEM, `java_store` as a key store.
+// The same for the roots of a sandbox whose TLS is intercepted: `bundle` as PEM, `java_store` as a key store.
 std::vector<std::pair<std::string, std::string>> trust_environment(const std::string& bundle, const std::string& java_store,
                                                                    const std::string& java_options);
 

@@ -1,3 +1,9 @@
+// How much the heads of requests have said that is new; head_budget.h has the price list.
+//
+// The budget is a token bucket, and a request may take it below zero: it then waits until the debt is paid. A
+// request that would wait for longer than its patience takes nothing. Known pieces are bounded in number and
+// in bytes; when they are too many all of them are forgotten, which makes the next ones dearer and never
+// cheaper.
 #include "egress/head_budget.h"
 
 #include <algorithm>

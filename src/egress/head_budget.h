@@ -1,10 +1,11 @@
-// What a command may say in the heads of requests while network.methods is "limited": without a body, URLs and fields are what is
-// left to carry data out. Pure.
+// A budget for what a command may say in the heads of requests while network.methods is "limited": without
+// bodies, URLs and fields are what is left to carry data out. Pure.
 //
-// Counted is what a client chose and the host has not heard before. A piece (a step of the path, a part of the query, a field with
-// its value, all fields together) costs its bytes the first time; said again it costs 2, which is what choosing among at most 65536
-// known pieces can carry. So the same `User-Agent` in a thousand requests costs next to nothing, and a package manager that fetches
-// a thousand packages pays for their names. The bytes come back with time; a request waits until there are enough.
+// Only new text counts. A piece (a step of the path, a part of the query, a field with its value, all fields
+// together) costs its bytes the first time that the host hears it. Said again it costs 2 bytes, which is what
+// choosing among at most 65536 known pieces can carry. So the same `User-Agent` in a thousand requests costs
+// next to nothing, and a package manager that fetches a thousand packages pays for their names. The bytes
+// come back with time; a request waits until there are enough.
 #pragma once
 
 #include <chrono>
@@ -30,8 +31,8 @@ class HeadBudget {
   // `a_minute`: so many bytes come back in a minute, and so many are there at the start.
   explicit HeadBudget(std::uint64_t a_minute) : most_(static_cast<double>(a_minute)), left_(most_) {}
   static constexpr std::chrono::milliseconds kPatience{15'000};
-  // Takes what a request to `host` costs. How long it has to wait; nothing is taken and nullopt said where that would be longer
-  // than `patience`.
+  // Charges a request to `host` and returns how long it must wait. nullopt: longer than `patience`, and
+  // nothing was charged.
   std::optional<std::chrono::milliseconds> take(std::string_view host, const HttpHead& head, Clock::time_point now,
                                                 std::chrono::milliseconds patience = kPatience);
 

@@ -1,3 +1,11 @@
+// HTTP/1.1 as it is read, refused and written again. The parser is Boost.Beast's; this file is what a proxy
+// must add to it.
+//
+// Request smuggling needs two readers that see different messages in the same bytes. So a request is refused
+// if another reader could read it differently, before anything else is asked of it: bare CR or LF, folded
+// fields, two lengths or hosts, control characters in chunk extensions. Answers of servers are read
+// leniently, as clients read them, but then written again in one spelling (straightened), so that the client
+// reads what was judged.
 #include "egress/http.h"
 
 #include <algorithm>

@@ -83,7 +83,7 @@ struct ProxyRequest {
   std::vector<std::string> other_methods, other_paths;
   std::string authorization;  // Proxy-Authorization as it came
   bool upgrade = false;       // to websocket, the one protocol that is passed on
-  bool secure = false;        // came through TLS that is looked into
+  bool secure = false;        // came through intercepted TLS
   bool keep_alive = true;     // with the client
   bool stream = false;        // one of several on its connection (HTTP/2): what is for its trailers goes on as well
 };

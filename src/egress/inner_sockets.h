@@ -16,7 +16,7 @@ class InnerSockets {
   InnerSockets() = default;
   explicit InnerSockets(UniqueFd maker) : maker_(std::move(maker)) {}
   int fd() const noexcept { return maker_.get(); }
-  // False: nobody is there to make one. Otherwise take() will name `id`.
+  // False: there is no process inside to make one. Otherwise take() will return the socket with `id`.
   bool ask(std::uint64_t id, bool v6);
   // The next answer, if one is there: who asked, and the socket (invalid: it could not be made).
   std::optional<std::pair<std::uint64_t, UniqueFd>> take();

@@ -1,7 +1,9 @@
-// The seam to TLS: what a connection that is looked into needs of it, without a header of OpenSSL. Bytes in, bytes out; no socket.
+// The interface to TLS for connections that are intercepted, without a header of OpenSSL. Bytes in, bytes
+// out; no socket.
 //
-// src/egress/tls holds the one implementation, src/egress/h2 what it knows of HTTP/2. It is linked where it is used (belljar-full,
-// the library), never into the program that an ordinary run is (docs/design/egress.md, "Why another program").
+// src/egress/tls has the one implementation, src/egress/h2 its HTTP/2. Only programs that intercept are
+// linked with it (belljar-full, the library), never the program of an ordinary run (docs/design/egress.md,
+// "Why another program").
 #pragma once
 
 #include <cstddef>
@@ -24,37 +26,39 @@ struct TlsFault {
   std::string text;    // what happened, as the end of a sentence
 };
 
-// What stands between a socket's bytes and what they mean: TLS, HTTP/2 in it, or one stream of that (streams.h). Used by one
-// thread.
+// A layer between a socket's bytes and their meaning: TLS, HTTP/2 within TLS, or one stream of that
+// (streams.h). Used by one thread.
 class SecureStream {
  public:
   enum class State { kMore, kReady, kFailed };
   virtual ~SecureStream() = default;
 
-  virtual void put(std::string_view wire) = 0;  // what the peer has sent
-  virtual std::string take() = 0;               // what is to be sent to it
-  // As far as what was put leads. kFailed: fault() says why; take() may hold an alert for the peer.
+  virtual void put(std::string_view wire) = 0;  // bytes that the peer has sent
+  virtual std::string take() = 0;               // bytes that are to be sent to it
+  // Goes on as far as the bytes that were put allow. kFailed: fault() says why, and take() may hold an alert.
   virtual State handshake() = 0;
-  // Adds what was decrypted until `plain` holds `most` bytes. True: there may be more without another put().
+  // Appends decrypted bytes until `plain` holds `most`. True: there may be more without another put().
   virtual bool open(std::string& plain, std::size_t most) = 0;
   virtual void seal(std::string_view plain) = 0;
   virtual std::size_t room() const { return SIZE_MAX; }  // of seal(), before the peer takes some
-  // It bounds by itself what it holds, and the peer's words about that must not wait behind what nobody takes.
+  // True: it bounds its own buffers, and must read the peer's window updates even while nobody reads its data.
   virtual bool reads_ahead() const { return false; }
   virtual std::string protocol() const { return {}; }  // once kReady: what ALPN came to; empty: nothing
   virtual bool ended() const = 0;                      // the peer said that it sends no more
   virtual bool broken() const = 0;                     // an alert, or bytes that are no TLS
   virtual void end() = 0;                              // says to the peer that we send no more
-  virtual void abort() {}                              // what it has is cut short
+  virtual void abort() {}                              // ends so that the peer sees a cut
   virtual const TlsFault& fault() const = 0;
 };
 
 class Streams;
 
-// What is offered to a server by ALPN. kHttp2: that first, then HTTP/1.1; what is read and written is HTTP/1.1's text in any case.
+// The protocols that are offered to a server by ALPN. kHttp2: h2 first, then HTTP/1.1. The caller reads and
+// writes HTTP/1.1's text in either case.
 enum class Offer { kHttp1, kHttp2 };
 
-// The authority of one sandbox. Its key is made with it and leaves it never. Used by one thread at a time.
+// The certificate authority of one sandbox. Its key is made with it and never leaves it. Used by one thread
+// at a time.
 class Interceptor {
  public:
   virtual ~Interceptor() = default;

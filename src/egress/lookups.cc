@@ -1,3 +1,11 @@
+// Blocking lookups on a few threads, and a cache of their answers.
+//
+// The resolver blocks for seconds and cannot be interrupted, so it never runs on the proxy's thread. Threads
+// start when a question comes, up to a limit, and end when the queue is empty: lookups are rare, and an idle
+// thread is memory. They are detached and own the shared state together with Lookups: its destructor clears
+// the queue and returns at once, and a thread that is still within a lookup frees the rest when that ends.
+//
+// The cache has no order of use. When it is full it is emptied, and some names are asked for again.
 #include "egress/lookups.h"
 
 #include <pthread.h>
@@ -16,7 +24,7 @@ namespace belljar::egress {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::size_t kMostKept = 1024;
+constexpr std::size_t kMostCached = 1024;
 constexpr std::size_t kStack = 256UL * 1024;
 
 }  // namespace
@@ -26,7 +34,7 @@ struct Lookups::Shared {
     std::string name;
     std::uint64_t id = 0;
   };
-  struct Kept {
+  struct CachedAnswer {
     Resolved answer;
     Clock::time_point until;
   };
@@ -39,7 +47,7 @@ struct Lookups::Shared {
   std::mutex mutex;
   std::deque<Question> questions;  // guarded by mutex, as all below
   std::vector<std::pair<std::uint64_t, Resolved>> answers;
-  std::map<std::string, Kept> kept;
+  std::map<std::string, CachedAnswer> cache;
   std::size_t threads = 0;
   bool stopping = false;
 
@@ -56,9 +64,9 @@ void Lookups::Shared::serve() {
     lock.unlock();
     Resolved answer = resolve(question.name);
     lock.lock();
-    if (answer.keep.count() > 0) {
-      if (kept.size() >= kMostKept) kept.clear();
-      kept[question.name] = {answer, Clock::now() + answer.keep};
+    if (answer.ttl.count() > 0) {
+      if (cache.size() >= kMostCached) cache.clear();
+      cache[question.name] = {answer, Clock::now() + answer.ttl};
     }
     answers.emplace_back(question.id, std::move(answer));
     ready.ring();
@@ -100,9 +108,9 @@ int Lookups::poll_fd() const noexcept { return shared_->ready.get(); }
 
 std::optional<Resolved> Lookups::ask(const std::string& name, std::uint64_t id) {
   const std::scoped_lock lock(shared_->mutex);
-  if (const auto found = shared_->kept.find(name); found != shared_->kept.end()) {
+  if (const auto found = shared_->cache.find(name); found != shared_->cache.end()) {
     if (Clock::now() < found->second.until) return found->second.answer;
-    shared_->kept.erase(found);
+    shared_->cache.erase(found);
   }
   shared_->questions.push_back({name, id});
   if (shared_->threads >= shared_->most_threads) return std::nullopt;
@@ -110,7 +118,7 @@ std::optional<Resolved> Lookups::ask(const std::string& name, std::uint64_t id) 
   if (shared_->start_thread(shared_)) return std::nullopt;
   if (--shared_->threads > 0) return std::nullopt;
   shared_->questions.pop_back();
-  return Resolved{.addresses = {}, .error = "no thread is free to look it up", .keep = {}};
+  return Resolved{.addresses = {}, .error = "no thread is free to look it up", .ttl = {}};
 }
 
 std::vector<std::pair<std::uint64_t, Resolved>> Lookups::take() {

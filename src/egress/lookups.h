@@ -1,4 +1,4 @@
-// Runs blocking lookups on a few threads and hands the answers back through a descriptor. Answers are kept as long as they hold.
+// Runs blocking lookups on a few threads and hands the answers back through a descriptor. Answers are cached for their TTL.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ class Lookups {
   ~Lookups();
 
   int poll_fd() const noexcept;  // readable when take() has something
-  // The kept answer, if there is one; otherwise asks, and take() will name `id`.
+  // The cached answer, if there is one; otherwise asks, and take() will return the answer with `id`.
   std::optional<Resolved> ask(const std::string& name, std::uint64_t id);
   std::vector<std::pair<std::uint64_t, Resolved>> take();
 

@@ -1,26 +1,30 @@
-// What a client of the proxy goes through, as phases. The idea:
+// The phases of a client's connection. The idea:
 //
-//   - A phase is a small class: it waits for one thing (a head, an address, a handshake, the next piece) and holds what belongs to
-//     that alone. What phases hand on is in the Talk they share.
-//   - go() does what can be done and returns the phase that is next; nothing, when this one waits. A function that may end a phase
-//     returns the same, so that each refusal is `if (Next next = ...) return next;`. Nothing else changes a phase.
-//   - A class is known in its own file only. Other files know the doors at the end of this one, by what they need and leave.
+//   - A phase is a small class. It waits for one thing (a head, an address, a handshake, the next piece) and holds what
+//     belongs to that alone. What phases hand on to each other is in the ConnectionState that they share.
+//   - go() does what can be done and returns the next phase, or nothing when this one still waits. A function that may end a
+//     phase returns the same, so that each refusal is `if (Next next = ...) return next;`. Nothing else changes the phase.
+//   - A class is known in its own file only. Other files call the functions at the end of this one, each of which says what it
+//     needs and what it leaves.
 //
-// The order. Nothing is looked up or dialled before decide(), and no byte of the client's leaves before the server is there:
+// The order. Nothing is looked up or dialled before decide(), and no byte of the client's leaves before the
+// server is connected:
 //
-//   phase_client.cc  FirstByte, Head, Socks..., DnsStream. What does it want? They leave `asked`, `protocol` and a record.
-//   phase_server.cc  Held, Resolving, FindingUpstream. May it, and where is that? They leave addresses that are checked.
-//                    AskingInside, Dialing, Handshake. They leave `server`, connected.
-//   phase_tls.cc     Peek, ClientTls, ServerTls, where it is looked into. They leave ends whose bytes are what is in their TLS.
-//                    CarryingStreams. A client's HTTP/2: each stream is a connection of its own, which begins at Head.
-//   phase_pass.cc    Exchange, Tunnel. Bytes both ways. They leave a record that is ended.
-//   phase_end.cc     Closing, Breaking, Over. Three ways to part: all is said, the server broke off, reset.
+//   phase_client.cc  FirstByte, Head, Socks..., DnsStream: what does the client want? They leave `asked`, `protocol`, a record.
+//   phase_server.cc  WaitingForBudget, Resolving, ResolvingUpstream: may it, and where is the server? They leave addresses
+//                    that were checked. AskingInside, Dialing, Handshake leave `server`, connected.
+//   phase_tls.cc     Peek, ClientTls, ServerTls, where TLS is intercepted. They leave endpoints whose bytes are the plain text.
+//                    CarryingStreams: a client's HTTP/2, where each stream is a connection of its own that begins at Head.
+//   phase_pass.cc    Exchange, Tunnel: bytes both ways. They leave a record that is ended.
+//   phase_end.cc     Closing, Breaking, Finished: three ways to part. All is said, the server broke off, reset.
 //
-// After Exchange, and after ClientTls, a client is at FirstByte again: a request within TLS is decided like any other.
+// After Exchange, and after ClientTls, a client is at FirstByte again: a request within TLS is decided like
+// any other.
 //
-// What went before: one class with an enumerator for each phase and some seventy functions that returned bool. True meant that the
-// phase was another one, that it was not, or that the request may go on, each in its place; any field was there in any phase. A
-// std::variant instead needs every phase complete where it is named: 20 classes and what they include, in one header.
+// An earlier version was one class with an enumerator for each phase and some seventy functions that returned
+// bool. True meant that the phase had changed, that it had not, or that the request may go on, depending on
+// the function, and every field was visible in every phase. A std::variant of phases would need all of them
+// complete where it is named: 20 classes and what they include, in one header.
 #pragma once
 
 #include <chrono>
@@ -45,10 +49,11 @@
 
 namespace belljar::egress {
 
-// What is asked: of a proxy, of a place that was meant directly, or through TLS that is looked into (kHttps).
+// How the client asks: in a protocol for proxies, by a direct connection, or through TLS that is intercepted
+// (kHttps).
 enum class Protocol { kNone, kHttp, kConnect, kSocks, kDirect, kHostPort, kPublished, kHttps };
 
-// Why something is not done.
+// Why a request is refused.
 struct Problem {
   std::string reason;  // for the record
   Refusal refusal;     // for the client
@@ -58,22 +63,22 @@ struct Problem {
   std::string rule = {};
 };
 
-// Owned by the connection; used by its phases, on the proxy's thread.
-struct Talk {
+// What the phases of one connection share. Owned by the connection and used on the proxy's thread.
+struct ConnectionState {
   using Clock = std::chrono::steady_clock;
   enum Side : std::uint32_t { kClient = 0, kServer = 1 };
 
   Context& context;
   const std::uint64_t id;
-  const Way way;
+  const ClientKind client_kind;
   const policy::Destination direct;  // where a client of kDirect wanted to go
-  End client = {}, server = {};
+  Endpoint client = {}, server = {};
   std::shared_ptr<Stream> stream = {};  // that this connection serves; then the client has no socket
-  // What the client has asked for, where its requests are read. A server that is there was dialled for it; the first request has
-  // it.
+  // The destination of a tunnel whose requests are read. A server that is connected already was dialled for
+  // the tunnel, and the first request uses it.
   std::optional<policy::Destination> tunnel = {};
 
-  // Of what was asked last.
+  // About the last request.
   Protocol protocol = Protocol::kNone;
   ProxyRequest asked = {};
   std::optional<HttpReader> request = {};
@@ -81,9 +86,9 @@ struct Talk {
   AnswerGuard guard = {};
   EgressRecord record = {};
   bool recording = false;
-  bool tunnelled = false;         // bytes pass that nobody judges
-  const char* broken_as = "cut";  // in the record of what had a server and is given up
-  std::uint64_t spent = 0;        // of what is recorded, already told to the context
+  bool tunnelled = false;         // bytes pass unread
+  const char* broken_as = "cut";  // reason in the record if a connection with a server is given up
+  std::uint64_t spent = 0;        // bytes of the record that the context has counted already
   Clock::time_point begun = {};
 
   Clock::time_point deadline = {};
@@ -93,14 +98,16 @@ struct Talk {
   const ProxyTimeouts& timeouts() const noexcept { return context.options.timeouts; }
   void wait(std::chrono::milliseconds patience) { deadline = Clock::now() + patience; }
   void watch(int fd, Side side) const;
-  void drop_server() { server = End{}; }
+  void drop_server() { server = Endpoint{}; }
   bool is_limited() const noexcept { return context.options.methods == Methods::kLimited; }
-  // Not joined with a port of one loopback: the rules for hosts are about it.
-  bool leaves() const noexcept { return way == Way::kProxy || way == Way::kDirect; }
-  // What is asked is one request, that can be read; else what carries requests or anything else.
+  // True: the rules for hosts are about it. False: it is joined with a port of a loopback.
+  bool leaves() const noexcept { return client_kind == ClientKind::kProxy || client_kind == ClientKind::kDirect; }
+  // True: one request that can be read. False: something that carries requests, or anything else.
   bool is_request() const noexcept { return protocol == Protocol::kHttp || protocol == Protocol::kHttps; }
-  // Where requests go whatever they say.
-  const policy::Destination* fixed_place() const { return tunnel ? &*tunnel : way == Way::kDirect ? &direct : nullptr; }
+  // The destination of all requests on this connection, whatever they say; nullptr: each names its own.
+  const policy::Destination* fixed_place() const {
+    return tunnel ? &*tunnel : client_kind == ClientKind::kDirect ? &direct : nullptr;
+  }
   Culprit culprit() { return context.culprits.find(stream != nullptr ? stream->socket : client.fd.get()); }
 
   void begin_record(Protocol protocol);
@@ -118,60 +125,60 @@ using Next = std::unique_ptr<Phase>;  // nullptr: nothing changes
 
 class Phase {
  public:
-  explicit Phase(Talk& talk)
-      : talk_(talk), context_(talk.context), client_(talk.client), server_(talk.server), asked_(talk.asked) {}
-  Phase(Talk& talk, std::chrono::milliseconds patience) : Phase(talk) { talk.wait(patience); }
+  explicit Phase(ConnectionState& state)
+      : state_(state), context_(state.context), client_(state.client), server_(state.server), asked_(state.asked) {}
+  Phase(ConnectionState& state, std::chrono::milliseconds patience) : Phase(state) { state.wait(patience); }
   virtual ~Phase() = default;
   Phase(const Phase&) = delete;
   Phase& operator=(const Phase&) = delete;
 
-  virtual Next go() { return {}; }  // as far as it goes
-  virtual Next late();              // its patience is at an end; both ends are reset unless it knows better
+  virtual Next go() { return {}; }  // does what can be done without waiting
+  virtual Next late();              // its deadline has passed; both ends are reset unless the phase overrides it
   virtual Next on_resolved(const Resolved&) { return {}; }
   virtual Next on_socket(UniqueFd) { return {}; }   // an answer of Context::inner
-  virtual void on_rules() {}                        // those of Context::options are others now
-  virtual void on_silence() {}                      // Talk::again or AnswerGuard::due() has come
-  virtual bool has_more() { return false; }         // to do at once, though others come first
+  virtual void on_rules() {}                        // Context::options.rules were replaced
+  virtual void on_silence() {}                      // ConnectionState::again or AnswerGuard::due() has come
+  virtual bool has_more() { return false; }         // it could go on at once, after the others had a turn
   virtual bool has_begun() const { return false; }  // the client has had its 200, or the head of an answer
   virtual bool over() const noexcept { return false; }
 
  protected:
   Next wait_for_client();  // which has not said enough yet; where it says no more, it leaves
-  Talk& talk_;
+  ConnectionState& state_;
   Context& context_;
-  End& client_;
-  End& server_;
+  Endpoint& client_;
+  Endpoint& server_;
   ProxyRequest& asked_;
 };
 
 inline constexpr char kTlsHandshake = 22;  // the first byte of a ClientHello, RFC 8446 section 5.1
-inline Resolved unanswered() { return {.addresses = {}, .error = "the name servers do not answer", .keep = {}}; }
+inline Resolved unanswered() { return {.addresses = {}, .error = "the name servers do not answer", .ttl = {}}; }
 
-// --- doors: what they need is in `talk` already
+// --- where one file hands over to another: what each needs is in `state` already
 
-Next arrive(Talk& talk);  // a client that has just been accepted
-Next begin_head(Talk& talk);
-Next begin_first_byte(Talk& talk);
+Next arrive(ConnectionState& state);  // a client that has just been accepted
+Next begin_head(ConnectionState& state);
+Next begin_first_byte(ConnectionState& state);
 
-Next decide(Talk& talk);  // `asked`, `protocol`, a record; for a request `request` and `head`
-// No decision: what the caller of the sandbox joined.
-Next join_host(Talk& talk);
-Next ask_inside(Talk& talk, bool v6);
+Next decide(ConnectionState& state);  // `asked`, `protocol`, a record; for a request `request` and `head`
+// Without a decision: the caller of the sandbox joined these ports.
+Next join_host(ConnectionState& state);
+Next ask_inside(ConnectionState& state, bool v6);
 
-Next begin_peek(Talk& talk);        // a server that is connected, for `asked`, and a client that thinks it has it
-Next begin_server_tls(Talk& talk);  // the same, for a request
-Next begin_exchange(Talk& talk);
-Next begin_tunnel(Talk& talk);
-Next begin_streams(Talk& talk);  // a client whose TLS says h2
+Next begin_peek(ConnectionState& state);        // a server that is connected, for `asked`, and a client that thinks it has it
+Next begin_server_tls(ConnectionState& state);  // the same, for a request
+Next begin_exchange(ConnectionState& state);
+Next begin_tunnel(ConnectionState& state);
+Next begin_streams(ConnectionState& state);  // a client whose TLS says h2
 
-Next refuse(Talk& talk, Problem problem);  // ends the record; the client is told, where it can be
-Next refuse(Talk& talk, const HttpFault& fault);
-Next refuse_spent(Talk& talk, bool begun);  // limits.egress_bytes; `begun`: the client has had the head of an answer
-Next leave(Talk& talk);                     // the client said all it had to say, and that was no request
-Next close_politely(Talk& talk);            // what is to be written goes out first
+Next refuse(ConnectionState& state, Problem problem);  // ends the record; the client is told, where it can be
+Next refuse(ConnectionState& state, const HttpFault& fault);
+Next refuse_spent(ConnectionState& state, bool begun);  // limits.egress_bytes; `begun`: the client has had the head of an answer
+Next leave(ConnectionState& state);                     // the client said all it had to say, and that was no request
+Next close_politely(ConnectionState& state);            // what is to be written goes out first
 // The server broke off. `rest`: of a tunnel, what it had said.
-Next begin_breaking(Talk& talk, std::optional<Direction> rest = {});
-Next give_up(Talk& talk);  // both ends are reset
-Next end(Talk& talk);
+Next begin_breaking(ConnectionState& state, std::optional<Direction> rest = {});
+Next give_up(ConnectionState& state);  // both ends are reset
+Next end(ConnectionState& state);
 
 }  // namespace belljar::egress

@@ -1,4 +1,10 @@
 // How a connection is left: refusals, and the three ways to part with a client.
+//
+// Closing writes what is left, shuts down our side and waits for the client's end, for close(2) with unread
+// input makes the kernel send a reset that can overtake the answer. Breaking tells the client that the server
+// broke off, by a reset, but only once the client's kernel has taken what the server had said: SO_LINGER with
+// a zero time drops what is queued. There is no event for an empty send queue, so it is asked for (SIOCOUTQ),
+// at growing intervals. give_up() resets both ends at once.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -23,12 +29,12 @@ using policy::kHttpPort;  // A client that meant another place can read our reas
 
 // What the client still sends is for nobody. It is read all the same: the kernel would answer it with a reset that overtakes our
 // words, and a client that sends all before it reads must get there.
-void drop_input(End& client) {
+void drop_input(Endpoint& client) {
   client.in.clear();
   for (int round = 0; round < kDrops && client.read(kReadAtOnce) > 0; ++round) client.in.clear();
 }
 
-class Over final : public Phase {
+class Finished final : public Phase {
  public:
   using Phase::Phase;
   bool over() const noexcept override { return true; }
@@ -37,13 +43,14 @@ class Over final : public Phase {
 // What is still to be written goes out.
 class Closing final : public Phase {
  public:
-  explicit Closing(Talk& talk) : Phase(talk, talk.stream != nullptr ? talk.timeouts().answer : talk.timeouts().linger) {}
+  explicit Closing(ConnectionState& state)
+      : Phase(state, state.stream != nullptr ? state.timeouts().answer : state.timeouts().linger) {}
   Next go() override {
     client_.flush();
     if (client_.out.empty()) client_.shut_down();
-    if (talk_.stream != nullptr) return close_stream();
+    if (state_.stream != nullptr) return close_stream();
     drop_input(client_);
-    return client_.broken || (client_.eof && client_.out.empty()) ? end(talk_) : Next();
+    return client_.broken || (client_.eof && client_.out.empty()) ? end(state_) : Next();
   }
 
  private:
@@ -51,9 +58,9 @@ class Closing final : public Phase {
   // server is gone.
   Next close_stream() {
     if (!client_.out.empty()) return {};
-    const std::size_t held = talk_.stream->held();
-    if (held < std::exchange(held_, held)) talk_.wait(talk_.timeouts().answer);
-    return held == 0 ? end(talk_) : Next();
+    const std::size_t held = state_.stream->held();
+    if (held < std::exchange(held_, held)) state_.wait(state_.timeouts().answer);
+    return held == 0 ? end(state_) : Next();
   }
   std::size_t held_ = SIZE_MAX;  // when that was last looked at
 };
@@ -61,38 +68,38 @@ class Closing final : public Phase {
 // The client is to see that the server broke off, but behind what the server had said: a reset drops what is still queued.
 class Breaking final : public Phase {
  public:
-  Breaking(Talk& talk, std::optional<Direction> rest) : Phase(talk, talk.timeouts().answer), rest_(std::move(rest)) {
-    talk.guard.cut();
+  Breaking(ConnectionState& state, std::optional<Direction> rest) : Phase(state, state.timeouts().answer), rest_(std::move(rest)) {
+    state.guard.cut();
   }
   bool has_begun() const override { return true; }
   Next go() override {
     for (;;) {
-      if (!talk_.may_pass()) return {};
+      if (!state_.may_pass()) return {};
       const bool all = deliver_rest();
-      if (!talk_.spend()) return refuse_spent(talk_, true);
-      if (talk_.stream == nullptr) drop_input(client_);
-      const std::size_t queued = talk_.stream != nullptr ? talk_.stream->held() : client_.count_unsent();
+      if (!state_.spend()) return refuse_spent(state_, true);
+      if (state_.stream == nullptr) drop_input(client_);
+      const std::size_t queued = state_.stream != nullptr ? state_.stream->held() : client_.count_unsent();
       const std::size_t waiting = client_.out.size() + queued + server_.in.size();
-      if (client_.broken || (all && waiting == 0)) return give_up(talk_);
+      if (client_.broken || (all && waiting == 0)) return give_up(state_);
       if (!all && client_.out.empty() && client_.writable) continue;
-      look_again(waiting);
+      schedule_check(waiting);
       return {};
     }
   }
 
  private:
   // No event says that the queue is empty.
-  void look_again(std::size_t waiting) {
+  void schedule_check(std::size_t waiting) {
     constexpr std::chrono::milliseconds kSoon{5}, kLate{1000};
     const bool taken = waiting < std::exchange(waiting_, waiting);
-    if (taken) talk_.wait(talk_.timeouts().answer);
+    if (taken) state_.wait(state_.timeouts().answer);
     pause_ = taken ? kSoon : std::min(2 * pause_, kLate);
-    talk_.again = Talk::Clock::now() + pause_;
+    state_.again = ConnectionState::Clock::now() + pause_;
   }
   // True: all that the server had said is in the client's socket, or in what it waits for.
   bool deliver_rest() {
     if (!rest_) {
-      talk_.record.bytes_received += client_.flush();
+      state_.record.bytes_received += client_.flush();
       return client_.out.empty();
     }
     constexpr std::uint64_t kPiece = 65536;
@@ -101,7 +108,7 @@ class Breaking final : public Phase {
     const std::uint64_t most = options.max_rate != 0 ? kPiece : kReadAtOnce;
     const std::uint64_t before = rest_->bytes();
     const bool all = rest_->deliver_rest(std::min(most, left) + 1);  // one byte too many ends it with the reason
-    talk_.record.bytes_received += rest_->bytes() - before;
+    state_.record.bytes_received += rest_->bytes() - before;
     return all;
   }
   std::optional<Direction> rest_;
@@ -111,51 +118,53 @@ class Breaking final : public Phase {
 
 }  // namespace
 
-Next Phase::late() { return give_up(talk_); }
+Next Phase::late() { return give_up(state_); }
 
-Next Phase::wait_for_client() { return client_.eof || client_.broken ? leave(talk_) : Next(); }
+Next Phase::wait_for_client() { return client_.eof || client_.broken ? leave(state_) : Next(); }
 
-Next refuse(Talk& talk, Problem problem) {
-  talk.drop_server();
-  if (!problem.rule.empty()) talk.record.rule = problem.rule;
-  if (problem.violation) talk.note_violation(problem);
-  talk.end_record(std::move(problem.reason));
-  const bool speechless = (talk.protocol == Protocol::kDirect && talk.asked.destination.port != kHttpPort) ||
-                          talk.protocol == Protocol::kHostPort || talk.protocol == Protocol::kPublished;
-  if (speechless) return give_up(talk);
-  if (talk.protocol == Protocol::kSocks) talk.client.out += socks_reply(problem.socks);
-  else talk.client.out += refusal_text(problem.refusal, talk.asked.method == "HEAD", false);
-  return close_politely(talk);
+Next refuse(ConnectionState& state, Problem problem) {
+  state.drop_server();
+  if (!problem.rule.empty()) state.record.rule = problem.rule;
+  if (problem.violation) state.note_violation(problem);
+  state.end_record(std::move(problem.reason));
+  const bool speechless = (state.protocol == Protocol::kDirect && state.asked.destination.port != kHttpPort) ||
+                          state.protocol == Protocol::kHostPort || state.protocol == Protocol::kPublished;
+  if (speechless) return give_up(state);
+  if (state.protocol == Protocol::kSocks) state.client.out += socks_reply(problem.socks);
+  else state.client.out += refusal_text(problem.refusal, state.asked.method == "HEAD", false);
+  return close_politely(state);
 }
 
-Next refuse(Talk& talk, const HttpFault& fault) {
-  return refuse(talk, Problem{"malformed", {fault.status, "http_protocol_error", fault.reason, ""}});
+Next refuse(ConnectionState& state, const HttpFault& fault) {
+  return refuse(state, Problem{"malformed", {fault.status, "http_protocol_error", fault.reason, ""}});
 }
 
 // What is under way is cut, since it is known to be more than may pass.
-Next refuse_spent(Talk& talk, bool begun) {
-  if (!begun) return refuse(talk, spent_problem());
-  talk.note_violation(spent_problem());
-  talk.end_record("egress_bytes");
-  return give_up(talk);
+Next refuse_spent(ConnectionState& state, bool begun) {
+  if (!begun) return refuse(state, spent_problem());
+  state.note_violation(spent_problem());
+  state.end_record("egress_bytes");
+  return give_up(state);
 }
 
-Next leave(Talk& talk) {
-  talk.end_record("ended");
-  return talk.client.broken ? give_up(talk) : close_politely(talk);
+Next leave(ConnectionState& state) {
+  state.end_record("ended");
+  return state.client.broken ? give_up(state) : close_politely(state);
 }
 
-Next close_politely(Talk& talk) { return std::make_unique<Closing>(talk); }
+Next close_politely(ConnectionState& state) { return std::make_unique<Closing>(state); }
 
-Next begin_breaking(Talk& talk, std::optional<Direction> rest) { return std::make_unique<Breaking>(talk, std::move(rest)); }
-
-Next give_up(Talk& talk) {
-  talk.end_record(talk.server.fd.valid() ? talk.broken_as : "ended");
-  talk.client.abort();
-  talk.server.abort();
-  return end(talk);
+Next begin_breaking(ConnectionState& state, std::optional<Direction> rest) {
+  return std::make_unique<Breaking>(state, std::move(rest));
 }
 
-Next end(Talk& talk) { return std::make_unique<Over>(talk); }
+Next give_up(ConnectionState& state) {
+  state.end_record(state.server.fd.valid() ? state.broken_as : "ended");
+  state.client.abort();
+  state.server.abort();
+  return end(state);
+}
+
+Next end(ConnectionState& state) { return std::make_unique<Finished>(state); }
 
 }  // namespace belljar::egress

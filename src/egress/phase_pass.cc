@@ -1,4 +1,14 @@
 // What passes between the two ends: one request and its answer, or a tunnel's bytes.
+//
+// A request and its answer pass at the same time, since a server may answer before it has read all (a refused
+// upload). Each way holds at most kWindow for a slow peer: while that much waits, nothing more is read from
+// the other side, and TCP holds the sender back. The bytes are counted in pieces (is_enough), because
+// limits.egress_bytes and limits.egress_rate must also stop a single long message.
+//
+// The head of an answer is judged before any of it passes. Where the answer may hold a credential, its body
+// goes through the guard, and chunks are framed anew: the guard keeps lengths but not the borders of pieces.
+// An answer that breaks off ends in a reset, never in a clean close, so that the client cannot take a part
+// for the whole.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -39,52 +49,52 @@ Problem bad_answer(std::string text) { return {"server", {502, "http_protocol_er
 // server that takes them.
 class Exchange final : public Phase {
  public:
-  explicit Exchange(Talk& talk) : Phase(talk, talk.timeouts().answer), request_(*talk.request) {
-    server_.out = forwarded_head(talk.head, asked_, asks_upstream(talk) ? &context_.options.upstream->credential : nullptr);
+  explicit Exchange(ConnectionState& state) : Phase(state, state.timeouts().answer), request_(*state.request) {
+    server_.out = forwarded_head(state.head, asked_, asks_upstream(state) ? &context_.options.upstream->credential : nullptr);
     begin_answer();
   }
   bool has_begun() const override { return answer_->head_done(); }
 
   Next go() override {
     for (;;) {
-      const std::uint64_t before = talk_.passed();
-      if (!talk_.may_pass()) return {};
+      const std::uint64_t before = state_.passed();
+      if (!state_.may_pass()) return {};
       if (Next next = pass_request()) return next;
       if (Next next = pass_answer()) return next;
-      if (client_.broken) return give_up(talk_);
-      if (!talk_.spend()) return refuse_spent(talk_, has_begun());
-      const std::uint64_t passed = talk_.passed() - before;
-      if (passed != 0) talk_.wait(talk_.timeouts().answer);
+      if (client_.broken) return give_up(state_);
+      if (!state_.spend()) return refuse_spent(state_, has_begun());
+      const std::uint64_t passed = state_.passed() - before;
+      if (passed != 0) state_.wait(state_.timeouts().answer);
       if (answer_->done() && client_.out.empty()) return end_exchange();
       // Stopped to be counted, or the server takes more since it was read.
-      if (talk_.starved || (passed < kBurst && !server_.may_seal())) return {};
+      if (state_.starved || (passed < kBurst && !server_.may_seal())) return {};
     }
   }
   Next late() override {
-    if (!client_.out.empty() || has_begun()) return give_up(talk_);
+    if (!client_.out.empty() || has_begun()) return give_up(state_);
     const std::string why = format("{} does not answer", to_string(asked_.destination));
-    return refuse(talk_, Problem{"slow", {504, "http_response_timeout", why, ""}});
+    return refuse(state_, Problem{"slow", {504, "http_response_timeout", why, ""}});
   }
-  void on_silence() override { deliver_body(talk_.guard.give_early()); }
+  void on_silence() override { deliver_body(state_.guard.give_early()); }
 
  private:
   // With a rate, one piece after the other; else a burst, so that a limit of bytes is seen on the way of a long message.
   bool is_enough(std::uint64_t passed) {
     constexpr std::uint64_t kPiece = 65536;
-    if (context_.options.max_rate != 0 && passed >= kPiece) talk_.starved = true;
-    return talk_.starved || passed >= kBurst;
+    if (context_.options.max_rate != 0 && passed >= kPiece) state_.starved = true;
+    return state_.starved || passed >= kBurst;
   }
 
   Next pass_request() {
-    std::uint64_t& sent = talk_.record.bytes_sent;
+    std::uint64_t& sent = state_.record.bytes_sent;
     for (const std::uint64_t before = sent;;) {
       sent += server_.flush();
       if (is_enough(sent - before) || request_.done() || server_.out.size() >= kWindow) return {};
       client_.read(kWindow);
       const std::size_t taken = request_.feed(client_.in);
-      if (request_.fault()) return refuse(talk_, *request_.fault());
+      if (request_.fault()) return refuse(state_, *request_.fault());
       if (Next next = check_trailers()) return next;
-      if (taken == 0) return client_.eof || client_.broken ? give_up(talk_) : Next();
+      if (taken == 0) return client_.eof || client_.broken ? give_up(state_) : Next();
       server_.out.append(client_.in, 0, taken);
       client_.in.erase(0, taken);
     }
@@ -94,12 +104,12 @@ class Exchange final : public Phase {
     if (request_.trailers().empty()) return {};
     HttpHead trailers;
     trailers.fields = request_.trailers();
-    auto wrong = judge_credentials(talk_, trailers);
-    return wrong ? refuse(talk_, *std::move(wrong)) : Next();
+    auto wrong = judge_credentials(state_, trailers);
+    return wrong ? refuse(state_, *std::move(wrong)) : Next();
   }
 
   Next pass_answer() {
-    std::uint64_t& received = talk_.record.bytes_received;
+    std::uint64_t& received = state_.record.bytes_received;
     for (const std::uint64_t before = received;;) {
       received += client_.flush();
       if (is_enough(received - before) || answer_->done()) return {};
@@ -114,7 +124,7 @@ class Exchange final : public Phase {
       if (had_head) deliver(std::string_view(server_.in).substr(0, taken));
       server_.in.erase(0, taken);
       if (!had_head && answer_->head_done()) {
-        if (Next next = take_head()) return next;
+        if (Next next = receive_head()) return next;
       } else if (ended) {
         return {};
       }
@@ -128,9 +138,9 @@ class Exchange final : public Phase {
   // The client has a part of it, and must see that it is one.
   Next break_off() {
     // Without a length or the server's word that this was all, anybody on the way may have cut it (RFC 9112 section 9.8).
-    if (!answer_->fault() && answer_->needs_end() && server_.cut && !server_.broken) talk_.broken_as = "tls-cut";
+    if (!answer_->fault() && answer_->needs_end() && server_.cut && !server_.broken) state_.broken_as = "tls-cut";
     server_.in.clear();
-    return begin_breaking(talk_);
+    return begin_breaking(state_);
   }
   Next refuse_answer() {
     const bool by_tls = server_.secure != nullptr && server_.secure->broken();  // an alert: it wants a client certificate, say
@@ -139,23 +149,23 @@ class Exchange final : public Phase {
                             : server_.in.empty()  ? "it closed the connection without an answer"
                             : is_http(server_.in) ? "it closed the connection before the end of the head"
                                                   : "what it sent is something else";
-    talk_.record.bytes_received += server_.in.size();
-    return refuse(talk_, bad_answer(format("{} gave no HTTP answer: {}", to_string(asked_.destination), why)));
+    state_.record.bytes_received += server_.in.size();
+    return refuse(state_, bad_answer(format("{} gave no HTTP answer: {}", to_string(asked_.destination), why)));
   }
 
   void begin_answer() {
     answer_.emplace(HttpReader::Kind::kResponse, asked_.method == "HEAD");
-    if (talk_.guard.active()) answer_->keep_body();
+    if (state_.guard.active()) answer_->keep_body();
   }
-  Next take_head() {
-    if (auto wrong = find_wrong()) return refuse(talk_, *std::move(wrong));
+  Next receive_head() {
+    if (auto wrong = find_wrong()) return refuse(state_, *std::move(wrong));
     HttpHead head = answer_->head();
-    talk_.guard.restore(head);
+    state_.guard.restore(head);
     if (head.status == kSwitching) {
       client_.out += returned_head(head, false, true);
-      talk_.record.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
-      talk_.guard.begin_frames();
-      return begin_tunnel(talk_);
+      state_.record.bytes_received += client_.out.size();  // a tunnel counts what comes from here on
+      state_.guard.begin_frames();
+      return begin_tunnel(state_);
     }
     // With another coding than chunked the body ends with the connection, whatever its length says (RFC 9112 section 6.3).
     keep_client_ = asked_.keep_alive && head.version == 11 && !answer_->needs_end() && !asked_.stream && !is_transfer_coded(head);
@@ -170,7 +180,7 @@ class Exchange final : public Phase {
     const bool no_body = asked_.method == "HEAD";
     // What cannot be read as a whole could bring the credential back, and so could the server's words in our own.
     const bool partial = head.status == kPartialContent || find_field(head, "Content-Range") != nullptr;
-    if (talk_.guard.active() && !no_body && (partial || is_encoded(head)))
+    if (state_.guard.active() && !no_body && (partial || is_encoded(head)))
       return bad_answer(format("the answer of {} is {} although that was not asked for, and may hold a credential", place,
                                partial ? "a part" : "encoded"));
     // Nobody behind us would undo a coding that is left on the way. An answer without a body has nothing to undo.
@@ -178,7 +188,7 @@ class Exchange final : public Phase {
     if (asked_.stream && !bodiless && is_transfer_coded(head))
       return bad_answer(format("the answer of {} has a transfer coding that HTTP/2 does not know", place));
     constexpr int kProxyAuthentication = 407;  // asked of us, by the upstream proxy itself
-    if (head.status == kProxyAuthentication && asks_upstream(talk_))
+    if (head.status == kProxyAuthentication && asks_upstream(state_))
       return Problem{"upstream",
                      {502, "http_request_error",
                       format("the upstream proxy {} refuses: {}", to_string(context_.options.upstream->place), head.status),
@@ -189,16 +199,16 @@ class Exchange final : public Phase {
 
   // A piece of the answer's body to the client: as it is, or without what must not come back. Lengths stay; chunks are ours then.
   void deliver(std::string_view raw) {
-    if (!talk_.guard.active()) {
+    if (!state_.guard.active()) {
       client_.out += raw;
       return;
     }
     const bool done = answer_->done();
-    deliver_body(talk_.guard.filter(answer_->take_body(), done));
+    deliver_body(state_.guard.filter(answer_->take_body(), done));
     if (!done || !is_chunked(answer_->head())) return;
     client_.out += "0\r\n";
     for (const HttpField& field : answer_->trailers())
-      client_.out += format("{}: {}\r\n", talk_.guard.restore(field.name), talk_.guard.restore(field.value));
+      client_.out += format("{}: {}\r\n", state_.guard.restore(field.name), state_.guard.restore(field.value));
     client_.out += "\r\n";
   }
   void deliver_body(const std::string& body) {
@@ -207,9 +217,9 @@ class Exchange final : public Phase {
   }
 
   Next end_exchange() {
-    talk_.end_record("allowed");
-    talk_.drop_server();
-    return keep_client_ && request_.done() ? begin_first_byte(talk_) : close_politely(talk_);
+    state_.end_record("allowed");
+    state_.drop_server();
+    return keep_client_ && request_.done() ? begin_first_byte(state_) : close_politely(state_);
   }
 
   HttpReader& request_;
@@ -220,53 +230,53 @@ class Exchange final : public Phase {
 // Two directions; nobody judges what is in them. Values are taken out of the answers where the guard is active.
 class Tunnel final : public Phase {
  public:
-  explicit Tunnel(Talk& talk) : Phase(talk, talk.timeouts().tunnel), up_(client_, server_), down_(server_, client_) {
-    talk.tunnelled = true;
+  explicit Tunnel(ConnectionState& state) : Phase(state, state.timeouts().tunnel), up_(client_, server_), down_(server_, client_) {
+    state.tunnelled = true;
     server_.out += std::exchange(client_.in, {});
-    talk.record.bytes_received += server_.in.size();
+    state.record.bytes_received += server_.in.size();
     std::string first = std::exchange(server_.in, {});
-    client_.out += talk.guard.active() ? talk.guard.filter(first, false) : first;
-    talk.record.bytes_sent += server_.out.size();
-    if (talk.guard.active())
-      down_.set_filter([&guard = talk.guard](const std::string& bytes, bool last) { return guard.filter(bytes, last); });
+    client_.out += state.guard.active() ? state.guard.filter(first, false) : first;
+    state.record.bytes_sent += server_.out.size();
+    if (state.guard.active())
+      down_.set_filter([&guard = state.guard](const std::string& bytes, bool last) { return guard.filter(bytes, last); });
   }
   bool has_begun() const override { return true; }
   Next go() override {
-    if (!talk_.may_pass()) return {};
+    if (!state_.may_pass()) return {};
     const auto [moved, more] = pump(context_.options.max_rate == 0 ? kBudget : 1);
-    talk_.starved = context_.options.max_rate != 0 && more;
-    if (!talk_.spend()) return refuse_spent(talk_, true);
-    if (talk_.guard.broken()) return talk_.broken_as = "server", begin_breaking(talk_, std::move(down_));
-    if (client_.broken) return give_up(talk_);
-    if (server_.broken) return begin_breaking(talk_, std::move(down_));
-    if (up_.done() && down_.done()) return talk_.end_record("allowed"), end(talk_);
-    if (up_.done() && client_.hung) return give_up(talk_);
-    if (down_.done() && server_.hung) return begin_breaking(talk_, std::move(down_));
-    if (moved || more) talk_.wait(up_.done() || down_.done() ? talk_.timeouts().half_closed : talk_.timeouts().tunnel);
+    state_.starved = context_.options.max_rate != 0 && more;
+    if (!state_.spend()) return refuse_spent(state_, true);
+    if (state_.guard.broken()) return state_.broken_as = "server", begin_breaking(state_, std::move(down_));
+    if (client_.broken) return give_up(state_);
+    if (server_.broken) return begin_breaking(state_, std::move(down_));
+    if (up_.done() && down_.done()) return state_.end_record("allowed"), end(state_);
+    if (up_.done() && client_.hung) return give_up(state_);
+    if (down_.done() && server_.hung) return begin_breaking(state_, std::move(down_));
+    if (moved || more) state_.wait(up_.done() || down_.done() ? state_.timeouts().half_closed : state_.timeouts().tunnel);
     return {};
   }
   bool has_more() override { return pump(0).more; }
-  void on_silence() override { client_.out += talk_.guard.give_early(); }
+  void on_silence() override { client_.out += state_.guard.give_early(); }
 
  private:
   struct Pumped {
     bool moved, more;
   };
   Pumped pump(int budget) {
-    EgressRecord& record = talk_.record;
-    const std::uint64_t before = talk_.passed(), sent = up_.bytes(), received = down_.bytes();
+    EgressRecord& record = state_.record;
+    const std::uint64_t before = state_.passed(), sent = up_.bytes(), received = down_.bytes();
     const bool more_up = up_.pump(context_.pipes, budget), more_down = down_.pump(context_.pipes, budget);
     record.bytes_sent += up_.bytes() - sent;
     record.bytes_received += down_.bytes() - received;
-    return {talk_.passed() != before, more_up || more_down};
+    return {state_.passed() != before, more_up || more_down};
   }
   Direction up_, down_;
 };
 
 }  // namespace
 
-Next begin_exchange(Talk& talk) { return std::make_unique<Exchange>(talk); }
+Next begin_exchange(ConnectionState& state) { return std::make_unique<Exchange>(state); }
 
-Next begin_tunnel(Talk& talk) { return std::make_unique<Tunnel>(talk); }
+Next begin_tunnel(ConnectionState& state) { return std::make_unique<Tunnel>(state); }
 
 }  // namespace belljar::egress

@@ -1,4 +1,18 @@
 // The way to the server: the decision, where the server is, and the dial.
+//
+// DNS rebinding. A name is looked up once, each address of the answer is judged (may_dial), and an address
+// that passed is dialled by its number. The name is not resolved a second time, so the owner of its zone
+// cannot give one answer to the check and another to the connect. Addresses that the rules refuse are dropped
+// and the others are tried; only when none is left is the client refused, with the first reason. Addresses
+// that still wait to be tried are judged again when the rules change. With network.upstream_proxy the other
+// proxy resolves the name by itself, and its choice of an address is out of reach here: the enforcement
+// report calls that partial.
+//
+// The lookup comes last. A question carries data to whoever owns the zone (CVE-2025-55284), so it is asked
+// only for a name that is allowed, after the budgets of limited mode have been charged, and not at all when a
+// server for it is connected already or the answer is cached.
+//
+// `addresses` is a stack with the next one to try at its end. The resolver's order is kept: IPv4 first.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -31,11 +45,11 @@
 namespace belljar::egress {
 namespace {
 
-Next find_place(Talk& talk);
-Next take_addresses(Talk& talk, const Resolved& resolved);
-Next take_upstream(Talk& talk, const Resolved& resolved);
-Next dial_next(Talk& talk, std::vector<policy::Ip> addresses);
-Next begin_passing(Talk& talk);
+Next find_server(ConnectionState& state);
+Next use_addresses(ConnectionState& state, const Resolved& resolved);
+Next use_upstream_addresses(ConnectionState& state, const Resolved& resolved);
+Next dial_next(ConnectionState& state, std::vector<policy::Ip> addresses);
+Next begin_passing(ConnectionState& state);
 
 // --- sockets
 
@@ -77,14 +91,14 @@ bool connect_inside(const UniqueFd& socket, std::uint16_t port, bool v6) {
   return connect_to(socket.get(), place, port) == 0;
 }
 
-Next fail_dial(Talk& talk, int error) {
-  const bool upstream = by_upstream(talk);
-  const policy::Destination& place = upstream ? talk.context.options.upstream->place : talk.asked.destination;
+Next fail_dial(ConnectionState& state, int error) {
+  const bool upstream = by_upstream(state);
+  const policy::Destination& place = upstream ? state.context.options.upstream->place : state.asked.destination;
   const char* const type = error == ECONNREFUSED ? "connection_refused"
                            : error == ETIMEDOUT  ? "connection_timeout"
                                                  : "destination_unavailable";
   return refuse(
-      talk,
+      state,
       Problem{
           upstream ? "upstream" : "dial",
           {error == ETIMEDOUT ? 504 : 502, type,
@@ -95,46 +109,46 @@ Next fail_dial(Talk& talk, int error) {
 // --- the phases
 
 // Until the budget of heads allows it.
-class Held final : public Phase {
+class WaitingForBudget final : public Phase {
  public:
   using Phase::Phase;
-  Next late() override { return find_place(talk_); }
+  Next late() override { return find_server(state_); }
 };
 
 // For the addresses of a name, which `then` takes.
-template <Next (*then)(Talk&, const Resolved&)>
-class Finding final : public Phase {
+template <Next (*then)(ConnectionState&, const Resolved&)>
+class AwaitingAddresses final : public Phase {
  public:
-  explicit Finding(Talk& talk) : Phase(talk, std::chrono::minutes(1)) {}  // the resolver has less
-  Next on_resolved(const Resolved& resolved) override { return then(talk_, resolved); }
+  explicit AwaitingAddresses(ConnectionState& state) : Phase(state, std::chrono::minutes(1)) {}  // the resolver has less
+  Next on_resolved(const Resolved& resolved) override { return then(state_, resolved); }
   Next late() override { return on_resolved(unanswered()); }
 };
-using Resolving = Finding<take_addresses>;
-using FindingUpstream = Finding<take_upstream>;
+using Resolving = AwaitingAddresses<use_addresses>;
+using ResolvingUpstream = AwaitingAddresses<use_upstream_addresses>;
 
 // Needs a connection to the upstream proxy; leaves one that leads to what is asked.
 class Handshake final : public Phase {
  public:
-  explicit Handshake(Talk& talk)
-      : Phase(talk, talk.timeouts().dial), words_(*talk.context.options.upstream, talk.asked.destination) {
+  explicit Handshake(ConnectionState& state)
+      : Phase(state, state.timeouts().dial), words_(*state.context.options.upstream, state.asked.destination) {
     server_.out = words_.begin();
   }
   Next go() override {
     server_.flush();
     server_.read(kMaxHead);
     const auto state = words_.feed(server_.in, server_.out);
-    if (state == UpstreamHandshake::State::kDone) return begin_passing(talk_);
+    if (state == UpstreamHandshake::State::kDone) return begin_passing(state_);
     server_.flush();
     const bool ended = server_.eof || server_.broken;
-    if (state == UpstreamHandshake::State::kMore && !ended) return client_.hung ? give_up(talk_) : Next();
+    if (state == UpstreamHandshake::State::kMore && !ended) return client_.hung ? give_up(state_) : Next();
     const std::string why = state == UpstreamHandshake::State::kFailed ? words_.reason() : "it closed the connection";
-    return refuse(talk_, Problem{"upstream",
-                                 {502, "http_request_error",
-                                  format("the upstream proxy does not lead to {}: {}", to_string(asked_.destination), why), ""}});
+    return refuse(state_, Problem{"upstream",
+                                  {502, "http_request_error",
+                                   format("the upstream proxy does not lead to {}: {}", to_string(asked_.destination), why), ""}});
   }
   Next late() override {
     return refuse(
-        talk_, Problem{"upstream", {504, "connection_timeout", "the upstream proxy does not answer", ""}, SocksReply::kTimedOut});
+        state_, Problem{"upstream", {504, "connection_timeout", "the upstream proxy does not answer", ""}, SocksReply::kTimedOut});
   }
 
  private:
@@ -144,28 +158,28 @@ class Handshake final : public Phase {
 // Needs a socket on its way to one address, and `addresses`: checked, still to be tried, the next one last.
 class Dialing final : public Phase {
  public:
-  Dialing(Talk& talk, std::vector<policy::Ip> addresses, bool inside_v6 = true)
-      : Phase(talk, talk.timeouts().dial), addresses_(std::move(addresses)), inside_v6_(inside_v6) {}
+  Dialing(ConnectionState& state, std::vector<policy::Ip> addresses, bool inside_v6 = true)
+      : Phase(state, state.timeouts().dial), addresses_(std::move(addresses)), inside_v6_(inside_v6) {}
   Next go() override {
-    if (client_.hung) return give_up(talk_);
+    if (client_.hung) return give_up(state_);
     if (!server_.writable) return {};
     int error = 0;
     socklen_t size = sizeof error;
     ::getsockopt(server_.fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0 && !inside_v6_) return ask_inside(talk_, true);
+    if (error != 0 && !inside_v6_) return ask_inside(state_, true);
     if (error != 0) return fail(error);
     server_.hung = false;
-    const bool asks = by_upstream(talk_) && !(talk_.protocol == Protocol::kHttp && asks_upstream(talk_));
-    return asks ? std::make_unique<Handshake>(talk_) : begin_passing(talk_);
+    const bool asks = by_upstream(state_) && !(state_.protocol == Protocol::kHttp && asks_upstream(state_));
+    return asks ? std::make_unique<Handshake>(state_) : begin_passing(state_);
   }
   Next late() override { return fail(ETIMEDOUT); }
   // Those that are still to be tried were checked by the rules before.
   void on_rules() override {
-    if (!by_upstream(talk_)) std::erase_if(addresses_, [this](const policy::Ip& ip) { return !may_dial(talk_, ip).allowed(); });
+    if (!by_upstream(state_)) std::erase_if(addresses_, [this](const policy::Ip& ip) { return !may_dial(state_, ip).allowed(); });
   }
 
  private:
-  Next fail(int error) { return addresses_.empty() ? fail_dial(talk_, error) : dial_next(talk_, std::move(addresses_)); }
+  Next fail(int error) { return addresses_.empty() ? fail_dial(state_, error) : dial_next(state_, std::move(addresses_)); }
   std::vector<policy::Ip> addresses_;
   const bool inside_v6_;  // false: of a sandbox's loopback, 127.0.0.1 is tried and ::1 is not yet
 };
@@ -173,16 +187,16 @@ class Dialing final : public Phase {
 // Needs a socket of the sandbox's network, for a published port.
 class AskingInside final : public Phase {
  public:
-  AskingInside(Talk& talk, bool v6) : Phase(talk, talk.timeouts().dial), v6_(v6) {}
+  AskingInside(ConnectionState& state, bool v6) : Phase(state, state.timeouts().dial), v6_(v6) {}
   Next on_socket(UniqueFd socket) override {
-    talk_.drop_server();
-    if (!socket.valid() || !connect_inside(socket, talk_.direct.port, v6_))
-      return v6_ ? fail_dial(talk_, ECONNREFUSED) : ask_inside(talk_, true);
-    talk_.watch(socket.get(), Talk::kServer);
+    state_.drop_server();
+    if (!socket.valid() || !connect_inside(socket, state_.direct.port, v6_))
+      return v6_ ? fail_dial(state_, ECONNREFUSED) : ask_inside(state_, true);
+    state_.watch(socket.get(), ConnectionState::kServer);
     server_.fd = std::move(socket);
-    return std::make_unique<Dialing>(talk_, std::vector<policy::Ip>(), v6_);
+    return std::make_unique<Dialing>(state_, std::vector<policy::Ip>(), v6_);
   }
-  Next late() override { return fail_dial(talk_, ETIMEDOUT); }
+  Next late() override { return fail_dial(state_, ETIMEDOUT); }
 
  private:
   const bool v6_;
@@ -191,116 +205,116 @@ class AskingInside final : public Phase {
 // --- from one to the next
 
 // The server that was dialled for the tunnel may have lost patience with a client that was slow to ask.
-bool server_waits(const End& server) {
+bool server_waits(const Endpoint& server) {
   char byte = 0;
   return !server.hung && ::recv(server.fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) != 0;
 }
 
-Next find_place(Talk& talk) {
+Next find_server(ConnectionState& state) {
   // The rules may be others since it was dialled: of its address, too.
-  if (talk.server.fd.valid() && server_waits(talk.server) && !find_refusal(talk)) return begin_passing(talk);
-  const policy::Host& host = talk.asked.destination.host;
-  if (host.ip) return take_addresses(talk, {.addresses = {*host.ip}, .error = {}, .keep = {}});
-  if (!talk.context.may_name(host.name)) return refuse(talk, heads_problem(talk));
-  if (const auto kept = talk.context.look_up(host.name, talk.id)) return take_addresses(talk, *kept);
-  return std::make_unique<Resolving>(talk);
+  if (state.server.fd.valid() && server_waits(state.server) && !find_refusal(state)) return begin_passing(state);
+  const policy::Host& host = state.asked.destination.host;
+  if (host.ip) return use_addresses(state, {.addresses = {*host.ip}, .error = {}, .ttl = {}});
+  if (!state.context.may_name(host.name)) return refuse(state, heads_problem(state));
+  if (const auto kept = state.context.look_up(host.name, state.id)) return use_addresses(state, *kept);
+  return std::make_unique<Resolving>(state);
 }
 
-Next find_upstream(Talk& talk) {
-  const policy::Host& host = talk.context.options.upstream->place.host;
-  if (host.ip) return take_upstream(talk, {.addresses = {*host.ip}, .error = {}, .keep = {}});
-  if (const auto kept = talk.context.lookups->ask(host.name, talk.id)) return take_upstream(talk, *kept);
-  return std::make_unique<FindingUpstream>(talk);
+Next find_upstream(ConnectionState& state) {
+  const policy::Host& host = state.context.options.upstream->place.host;
+  if (host.ip) return use_upstream_addresses(state, {.addresses = {*host.ip}, .error = {}, .ttl = {}});
+  if (const auto kept = state.context.lookups->ask(host.name, state.id)) return use_upstream_addresses(state, *kept);
+  return std::make_unique<ResolvingUpstream>(state);
 }
 
-Next take_addresses(Talk& talk, const Resolved& resolved) {
-  const bool upstream = by_upstream(talk);
+Next use_addresses(ConnectionState& state, const Resolved& resolved) {
+  const bool upstream = by_upstream(state);
   // A name that only the upstream proxy knows is left to it.
-  if (resolved.addresses.empty() && upstream) return find_upstream(talk);
-  const policy::Destination& place = talk.asked.destination;
+  if (resolved.addresses.empty() && upstream) return find_upstream(state);
+  const policy::Destination& place = state.asked.destination;
   if (resolved.addresses.empty())
-    return refuse(talk, Problem{"dns",
-                                {502, "dns_error", format("{} does not resolve: {}", to_string(place.host), resolved.error), ""},
-                                SocksReply::kHostUnreachable});
+    return refuse(state, Problem{"dns",
+                                 {502, "dns_error", format("{} does not resolve: {}", to_string(place.host), resolved.error), ""},
+                                 SocksReply::kHostUnreachable});
   std::vector<policy::Ip> addresses;
   std::optional<policy::HostVerdict> worst;
   for (const policy::Ip& ip : resolved.addresses) {
-    policy::HostVerdict verdict = may_dial(talk, ip);
+    policy::HostVerdict verdict = may_dial(state, ip);
     if (verdict.allowed()) addresses.insert(addresses.begin(), ip);
     else if (!worst) worst = std::move(verdict);
   }
-  if (addresses.empty()) return refuse(talk, problem_of(*worst, place));
-  return upstream ? find_upstream(talk) : dial_next(talk, std::move(addresses));
+  if (addresses.empty()) return refuse(state, problem_of(*worst, place));
+  return upstream ? find_upstream(state) : dial_next(state, std::move(addresses));
 }
 
 // Where it is was the caller's choice: its addresses are not judged.
-Next take_upstream(Talk& talk, const Resolved& resolved) {
+Next use_upstream_addresses(ConnectionState& state, const Resolved& resolved) {
   if (resolved.addresses.empty())
-    return refuse(talk, Problem{"upstream",
-                                {502, "dns_error", "the upstream proxy does not resolve: " + resolved.error, ""},
-                                SocksReply::kHostUnreachable});
-  return dial_next(talk, {resolved.addresses.rbegin(), resolved.addresses.rend()});
+    return refuse(state, Problem{"upstream",
+                                 {502, "dns_error", "the upstream proxy does not resolve: " + resolved.error, ""},
+                                 SocksReply::kHostUnreachable});
+  return dial_next(state, {resolved.addresses.rbegin(), resolved.addresses.rend()});
 }
 
-Next dial_next(Talk& talk, std::vector<policy::Ip> addresses) {
+Next dial_next(ConnectionState& state, std::vector<policy::Ip> addresses) {
   int error = ENETUNREACH;
-  talk.drop_server();
+  state.drop_server();
   while (!addresses.empty()) {
     const policy::Ip ip = addresses.back();
     addresses.pop_back();
-    const std::uint16_t port = by_upstream(talk) ? talk.context.options.upstream->place.port : talk.asked.destination.port;
+    const std::uint16_t port = by_upstream(state) ? state.context.options.upstream->place.port : state.asked.destination.port;
     UniqueFd fd = dial(ip, port, error);
     if (!fd.valid()) continue;
-    talk.record.address = policy::to_string(ip);
-    talk.watch(fd.get(), Talk::kServer);
+    state.record.address = policy::to_string(ip);
+    state.watch(fd.get(), ConnectionState::kServer);
     // A near server has answered already: that saves a round through epoll.
     pollfd now{fd.get(), POLLOUT, 0};
-    talk.server.writable = ::poll(&now, 1, 0) == 1;
-    talk.server.fd = std::move(fd);
-    return std::make_unique<Dialing>(talk, std::move(addresses));
+    state.server.writable = ::poll(&now, 1, 0) == 1;
+    state.server.fd = std::move(fd);
+    return std::make_unique<Dialing>(state, std::move(addresses));
   }
-  return fail_dial(talk, error);
+  return fail_dial(state, error);
 }
 
 // The server is there, or another proxy that leads to it.
-Next begin_passing(Talk& talk) {
-  if (talk.protocol == Protocol::kHttps) return begin_server_tls(talk);
-  if (talk.protocol == Protocol::kHttp) return begin_exchange(talk);
-  if (talk.protocol == Protocol::kSocks) talk.client.out += socks_reply(SocksReply::kDone);
-  if (talk.protocol == Protocol::kConnect) talk.client.out += "HTTP/1.1 200 Connection established\r\n\r\n";
-  if (can_look(talk)) return begin_peek(talk);
+Next begin_passing(ConnectionState& state) {
+  if (state.protocol == Protocol::kHttps) return begin_server_tls(state);
+  if (state.protocol == Protocol::kHttp) return begin_exchange(state);
+  if (state.protocol == Protocol::kSocks) state.client.out += socks_reply(SocksReply::kDone);
+  if (state.protocol == Protocol::kConnect) state.client.out += "HTTP/1.1 200 Connection established\r\n\r\n";
+  if (can_intercept(state)) return begin_peek(state);
   // Another port of a host that knows a value, say: what is in it can still be read where it is in the clear.
-  if (talk.leaves() && !is_left_whole(talk))
-    talk.guard.begin(talk.context.options.credentials.known_to(talk.asked.destination.host));
-  else talk.guard.end();  // what an earlier request on this connection asked for
-  return begin_tunnel(talk);
+  if (state.leaves() && !is_passed_through(state))
+    state.guard.begin(state.context.options.credentials.known_to(state.asked.destination.host));
+  else state.guard.end();  // what an earlier request on this connection asked for
+  return begin_tunnel(state);
 }
 
 }  // namespace
 
-Next decide(Talk& talk) {
-  if (auto wrong = judge(talk)) return refuse(talk, *std::move(wrong));
-  const auto wait = hold_heads(talk);
-  if (!wait) return refuse(talk, heads_problem(talk));
-  return *wait == std::chrono::milliseconds(0) ? find_place(talk) : std::make_unique<Held>(talk, *wait);
+Next decide(ConnectionState& state) {
+  if (auto wrong = judge(state)) return refuse(state, *std::move(wrong));
+  const auto wait = charge_heads(state);
+  if (!wait) return refuse(state, heads_problem(state));
+  return *wait == std::chrono::milliseconds(0) ? find_server(state) : std::make_unique<WaitingForBudget>(state, *wait);
 }
 
-Next join_host(Talk& talk) {
-  talk.asked.destination = talk.direct;
-  talk.begin_record(Protocol::kHostPort);
-  talk.record.rule = "network.host_ports";
-  return dial_next(talk, {*talk.direct.host.ip});
+Next join_host(ConnectionState& state) {
+  state.asked.destination = state.direct;
+  state.begin_record(Protocol::kHostPort);
+  state.record.rule = "network.host_ports";
+  return dial_next(state, {*state.direct.host.ip});
 }
 
 // What listens inside may do so on 127.0.0.1 or, as Node's `localhost`, on ::1.
-Next ask_inside(Talk& talk, bool v6) {
+Next ask_inside(ConnectionState& state, bool v6) {
   if (!v6) {
-    talk.asked.destination = talk.direct;
-    talk.begin_record(Protocol::kPublished);
-    talk.record.rule = "network.publish";
+    state.asked.destination = state.direct;
+    state.begin_record(Protocol::kPublished);
+    state.record.rule = "network.publish";
   }
-  if (!talk.context.inner.ask(talk.id, v6)) return fail_dial(talk, ECONNREFUSED);
-  return std::make_unique<AskingInside>(talk, v6);
+  if (!state.context.inner.ask(state.id, v6)) return fail_dial(state, ECONNREFUSED);
+  return std::make_unique<AskingInside>(state, v6);
 }
 
 }  // namespace belljar::egress

@@ -1,5 +1,23 @@
-// A tunnel that is looked into: TLS with the client as the host it asked for, each request in it judged like one in the clear, TLS
-// with the server; and HTTP/2 in it.
+// TLS interception: TLS with the client as the host it asked for, each request in it judged like one in the
+// clear, TLS with the server; and HTTP/2 in it.
+//
+// The order, and why:
+//
+//   1. The tunnel's destination is decided and the server is connected. Only then the client hears its
+//      200, as for any other tunnel.
+//   2. Peek looks at the client's first byte. 22 begins a ClientHello. A method begins HTTP in the clear,
+//      which is judged as such. If the server speaks first (SSH, mail), or the byte is neither, the tunnel
+//      passes as it is where the rules allow that, and is reset where they ask for requests.
+//   3. ClientTls shakes hands with a certificate of this sandbox's own authority. A name in SNI must be
+//      the host of the tunnel: another one is domain fronting.
+//   4. The client is at FirstByte again, and its request goes through the same reader and the same
+//      decision as one without TLS.
+//   5. ServerTls begins TLS with the server once a request is allowed. Before that, no byte of the
+//      client's has left, and a server whose certificate is refused was told nothing but its own name.
+//
+// HTTP/2 needs no decision of its own: CarryingStreams makes each stream a connection whose client is
+// HTTP/1.1 text (streams.h). The first stream takes over the server that was dialled for the tunnel; the
+// others dial by themselves.
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -23,15 +41,15 @@ namespace {
 
 constexpr const char* kPassthroughHelps = "network.tls_passthrough leaves the host's connections whole";
 
-bool server_speaks(const End& server) {
+bool server_speaks(const Endpoint& server) {
   char byte = 0;
   return ::recv(server.fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
 // The client could not read a word of ours, or had an alert: it stands in the record.
-void end_record(Talk& talk, Problem problem) {
-  if (problem.violation) talk.note_violation(problem);
-  talk.end_record(std::move(problem.reason));
+void end_record(ConnectionState& state, Problem problem) {
+  if (problem.violation) state.note_violation(problem);
+  state.end_record(std::move(problem.reason));
 }
 
 // --- HTTP/2 with a client: the connection that carries its streams. Those that serve one each begin with its head (connection.cc),
@@ -43,8 +61,8 @@ constexpr int kRounds = 16;
 
 class CarryingStreams final : public Phase {
  public:
-  explicit CarryingStreams(Talk& talk)
-      : Phase(talk, talk.timeouts().idle_client), streams_(talk.context.options.interceptor->begin_streams()) {}
+  explicit CarryingStreams(ConnectionState& state)
+      : Phase(state, state.timeouts().idle_client), streams_(state.context.options.interceptor->begin_streams()) {}
   bool has_begun() const override { return true; }
   Next go() override {
     bool moved = false;
@@ -52,9 +70,9 @@ class CarryingStreams final : public Phase {
       const bool more = move_frames();
       moved = moved || more;
       note_malformed();
-      for (auto& stream : streams_->take_opened()) bear(std::move(stream));
+      for (auto& stream : streams_->take_opened()) hand_out(std::move(stream));
       if (!more) break;
-      if (round + 1 == kRounds) context_.woken.insert(talk_.id);  // others first
+      if (round + 1 == kRounds) context_.woken.insert(state_.id);  // others first
     }
     const bool ended = streams_->over() && client_.out.empty();
     if (client_.broken || client_.eof || ended) return leave_streams();
@@ -79,33 +97,33 @@ class CarryingStreams final : public Phase {
     return sent != 0 || read != 0;
   }
   // The first has the server that was dialled for the tunnel.
-  void bear(std::shared_ptr<Stream> stream) {
+  void hand_out(std::shared_ptr<Stream> stream) {
     stream->socket = client_.fd.get();
-    stream->wake_carrier = [&context = context_, id = talk_.id] { context.woken.insert(id); };
-    Born born{.stream = std::move(stream),
-              .carrier = talk_.id,
-              .way = talk_.way,
-              .direct = talk_.direct,
-              .place = *talk_.tunnel,
-              .server = {},
-              .address = {}};
+    stream->wake_carrier = [&context = context_, id = state_.id] { context.woken.insert(id); };
+    NewStream begun{.stream = std::move(stream),
+                    .carrier = state_.id,
+                    .client_kind = state_.client_kind,
+                    .direct = state_.direct,
+                    .place = *state_.tunnel,
+                    .server = {},
+                    .address = {}};
     if (server_.fd.valid()) {
       ::epoll_ctl(context_.epoll, EPOLL_CTL_DEL, server_.fd.get(), nullptr);
-      born.server = std::exchange(server_, End{});
-      born.address = talk_.record.address;
+      begun.server = std::exchange(server_, Endpoint{});
+      begun.address = state_.record.address;
     }
-    talk_.recording = false;  // what asked for the tunnel; what is asked in it has records of its own
-    context_.born.push_back(std::move(born));
+    state_.recording = false;  // what asked for the tunnel; what is asked in it has records of its own
+    context_.new_streams.push_back(std::move(begun));
   }
   // What is no HTTP never becomes a request: its stream is reset, and that is all that anybody hears of it.
   void note_malformed() {
     for (std::size_t left = streams_->take_malformed(); left != 0; --left) {
       asked_ = {};
-      asked_.destination = *talk_.tunnel;
-      const std::string address = std::exchange(talk_.record.address, {});
-      talk_.begin_record(Protocol::kHttps);
-      talk_.end_record("malformed");
-      talk_.record.address = address;
+      asked_.destination = *state_.tunnel;
+      const std::string address = std::exchange(state_.record.address, {});
+      state_.begin_record(Protocol::kHttps);
+      state_.end_record("malformed");
+      state_.record.address = address;
     }
   }
   // A client without requests, or within the head of one, is not given more time by what else it says.
@@ -115,12 +133,12 @@ class CarryingStreams final : public Phase {
                                                   : Carrying::kNothing;
     const bool goes_on = now == Carrying::kStreams && moved;
     if (std::exchange(carrying_, now) == now && !goes_on) return;
-    const auto& timeouts = talk_.timeouts();
+    const auto& timeouts = state_.timeouts();
     // Those who serve a stream have their own patience; this is for a client that takes nothing of what they left.
-    talk_.wait(now == Carrying::kHead ? timeouts.head : now == Carrying::kStreams ? 2 * timeouts.answer : timeouts.idle_client);
+    state_.wait(now == Carrying::kHead ? timeouts.head : now == Carrying::kStreams ? 2 * timeouts.answer : timeouts.idle_client);
   }
   // Who still serves one is told that it is gone.
-  Next leave_streams() { return streams_.reset(), leave(talk_); }
+  Next leave_streams() { return streams_.reset(), leave(state_); }
 
   std::unique_ptr<Streams> streams_;
   Carrying carrying_ = Carrying::kNothing;
@@ -131,7 +149,7 @@ class CarryingStreams final : public Phase {
 // By a certificate of ours. Leaves a client whose bytes are what is in its TLS.
 class ClientTls final : public Phase {
  public:
-  ClientTls(Talk& talk, std::unique_ptr<SecureStream> stream) : Phase(talk, talk.timeouts().head) {
+  ClientTls(ConnectionState& state, std::unique_ptr<SecureStream> stream) : Phase(state, state.timeouts().head) {
     client_.begin_secure(std::move(stream));
   }
   bool has_begun() const override { return true; }
@@ -139,87 +157,88 @@ class ClientTls final : public Phase {
     const auto state = client_.shake_hands();
     if (state == SecureStream::State::kMore) return wait_for_client();
     if (state == SecureStream::State::kFailed) return fail();
-    return client_.secure->protocol() == "h2" ? begin_streams(talk_) : begin_first_byte(talk_);
+    return client_.secure->protocol() == "h2" ? begin_streams(state_) : begin_first_byte(state_);
   }
 
  private:
   Next fail() {
     const TlsFault fault = client_.secure->fault();
-    Problem problem =
-        denied(fault.reason, "network.allowed_domains",
-               format("TLS with the client of {} did not come about: {}", to_string(*talk_.tunnel), fault.text), kPassthroughHelps);
+    Problem problem = denied(fault.reason, "network.allowed_domains",
+                             format("TLS with the client of {} did not come about: {}", to_string(*state_.tunnel), fault.text),
+                             kPassthroughHelps);
     problem.violation = fault.reason == "tls-sni";
-    end_record(talk_, std::move(problem));
-    talk_.drop_server();
+    end_record(state_, std::move(problem));
+    state_.drop_server();
     client_.secure.reset();  // what else it sends is dropped as it is
-    return close_politely(talk_);
+    return close_politely(state_);
   }
 };
 
 // What the client sends first into the tunnel says what it is. Leaves `tunnel`, unless nobody looks into it.
 class Peek final : public Phase {
  public:
-  explicit Peek(Talk& talk) : Phase(talk, talk.timeouts().idle_client) { talk.tunnel = talk.asked.destination; }
+  explicit Peek(ConnectionState& state) : Phase(state, state.timeouts().idle_client) { state.tunnel = state.asked.destination; }
   bool has_begun() const override { return true; }
   Next go() override {
     client_.flush();
     if (client_.in.empty()) client_.read(kMaxHead);
-    if (client_.in.empty() && server_speaks(server_) && may_stay_whole(talk_)) return stay_whole();  // it speaks first: SSH, mail
+    if (client_.in.empty() && server_speaks(server_) && may_pass_through(state_))
+      return pass_through();  // it speaks first: SSH, mail
     if (client_.in.empty()) return wait_for_client();
     const char first = client_.in[0];
-    if (first >= 'A' && first <= 'Z' && !begins_other(client_.in)) return begin_head(talk_);  // in the clear, judged as such
-    if (first != kTlsHandshake && may_stay_whole(talk_)) return stay_whole();
-    auto stream = first == kTlsHandshake ? context_.options.interceptor->accept(talk_.tunnel->host) : nullptr;
-    if (stream != nullptr) return std::make_unique<ClientTls>(talk_, std::move(stream));
-    end_record(talk_, denied("method", context_.options.look.limited ? "network.methods" : "network.allowed_requests",
-                             "only HTTP and TLS are looked into, and this is neither", kPassthroughHelps));
-    return give_up(talk_);
+    if (first >= 'A' && first <= 'Z' && !begins_other(client_.in)) return begin_head(state_);  // in the clear, judged as such
+    if (first != kTlsHandshake && may_pass_through(state_)) return pass_through();
+    auto stream = first == kTlsHandshake ? context_.options.interceptor->accept(state_.tunnel->host) : nullptr;
+    if (stream != nullptr) return std::make_unique<ClientTls>(state_, std::move(stream));
+    end_record(state_, denied("method", context_.options.interception.limited ? "network.methods" : "network.allowed_requests",
+                              "only HTTP and TLS are looked into, and this is neither", kPassthroughHelps));
+    return give_up(state_);
   }
 
  private:
   // Nobody judges what is in it, but a value of the host's may come back in the clear.
-  Next stay_whole() {
-    talk_.guard.begin(context_.options.credentials.known_to(talk_.tunnel->host));
-    talk_.tunnel.reset();
-    return begin_tunnel(talk_);
+  Next pass_through() {
+    state_.guard.begin(context_.options.credentials.known_to(state_.tunnel->host));
+    state_.tunnel.reset();
+    return begin_tunnel(state_);
   }
 };
 
 // Needs a request, and the server that it goes to.
 class ServerTls final : public Phase {
  public:
-  ServerTls(Talk& talk, std::unique_ptr<SecureStream> stream) : Phase(talk, talk.timeouts().dial) {
+  ServerTls(ConnectionState& state, std::unique_ptr<SecureStream> stream) : Phase(state, state.timeouts().dial) {
     server_.begin_secure(std::move(stream));
   }
   Next go() override {
     const auto state = server_.shake_hands();
-    if (state == SecureStream::State::kReady) return begin_exchange(talk_);
-    if (client_.hung) return give_up(talk_);
+    if (state == SecureStream::State::kReady) return begin_exchange(state_);
+    if (client_.hung) return give_up(state_);
     const bool ended = server_.eof || server_.broken;
     if (state == SecureStream::State::kMore && !ended) return {};
     TlsFault fault = server_.secure->fault();
     if (state == SecureStream::State::kMore) fault = {"tls", "connection_terminated", "it closed the connection"};
-    return refuse(talk_, Problem{fault.reason,
-                                 {502, fault.error, format("no TLS with {}: {}", to_string(asked_.destination), fault.text),
-                                  fault.reason == "tls-untrusted" ? "network.tls_ca_file names further roots" : ""}});
+    return refuse(state_, Problem{fault.reason,
+                                  {502, fault.error, format("no TLS with {}: {}", to_string(asked_.destination), fault.text),
+                                   fault.reason == "tls-untrusted" ? "network.tls_ca_file names further roots" : ""}});
   }
   Next late() override {
     const std::string why = format("{} does not answer to TLS", to_string(asked_.destination));
-    return refuse(talk_, Problem{"tls", {504, "connection_timeout", why, ""}});
+    return refuse(state_, Problem{"tls", {504, "connection_timeout", why, ""}});
   }
 };
 
 }  // namespace
 
-Next begin_peek(Talk& talk) { return std::make_unique<Peek>(talk); }
+Next begin_peek(ConnectionState& state) { return std::make_unique<Peek>(state); }
 
-Next begin_server_tls(Talk& talk) {
-  const Offer offer = talk.asked.stream ? Offer::kHttp2 : Offer::kHttp1;
-  auto stream = talk.context.options.interceptor->connect(talk.asked.destination.host, offer);
-  if (stream != nullptr) return std::make_unique<ServerTls>(talk, std::move(stream));
-  return refuse(talk, Problem{"tls", {502, "tls_protocol_error", "TLS with the server cannot begin", ""}});
+Next begin_server_tls(ConnectionState& state) {
+  const Offer offer = state.asked.stream ? Offer::kHttp2 : Offer::kHttp1;
+  auto stream = state.context.options.interceptor->connect(state.asked.destination.host, offer);
+  if (stream != nullptr) return std::make_unique<ServerTls>(state, std::move(stream));
+  return refuse(state, Problem{"tls", {502, "tls_protocol_error", "TLS with the server cannot begin", ""}});
 }
 
-Next begin_streams(Talk& talk) { return std::make_unique<CarryingStreams>(talk); }
+Next begin_streams(ConnectionState& state) { return std::make_unique<CarryingStreams>(state); }
 
 }  // namespace belljar::egress

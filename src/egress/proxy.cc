@@ -1,3 +1,26 @@
+// The proxy's one thread: an epoll loop over every connection of one sandbox.
+//
+// A turn of the loop takes the events, marks their connections as ready, and lets each ready connection
+// progress once. A connection that could do more says so and stays ready for the next turn, so that one busy
+// tunnel never keeps the others waiting. Sockets of connections are edge-triggered: an event only sets
+// `readable` or `writable` of an Endpoint, and the flag stays until a call would block. So nothing is lost
+// while a connection waits for something else (an address, its byte rate). Listeners and eventfds are
+// level-triggered.
+//
+// There is no timer for each connection. `next_sweep` is the earliest deadline that is known: a connection
+// that progresses can only lower it, and sweep() computes it anew from all of them. A deadline that moves
+// later costs nothing but a sweep that finds nobody late.
+//
+// The token of an event is the connection's id * 2 + the side. Ids are never used twice, so an event for a
+// connection that ended earlier in the same turn finds no connection and is dropped.
+//
+// When no descriptor or no connection is free, the listeners leave the epoll set: level-triggered, they would
+// be reported in every turn and the loop would spin. Clients wait in the kernel's backlog until a connection
+// ends, or for 100 ms, since descriptors may come free elsewhere in this process.
+//
+// Calls of other threads (set_rules, take_log) run at the end of a turn, after the events that came with
+// them: what a client did before the call is in its result. At the end of the thread `closed` is set under
+// the mutex before the last calls run, so a caller is either served or told that nobody serves it.
 #include "egress/proxy.h"
 
 #include <fcntl.h>
@@ -21,7 +44,7 @@
 #include "base/format.h"
 #include "base/wake.h"
 #include "egress/connection.h"
-#include "egress/names.h"
+#include "egress/dns_server.h"
 
 namespace belljar::egress {
 namespace {
@@ -29,10 +52,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Tokens of epoll events below kFirstId * 2 are these; others are a connection's.
-enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kInner = 3, kAsked = 4, kFirstDoor = 8 };
-constexpr std::uint64_t kMostDoors = 64;
+enum Token : std::uint64_t { kStop = 0, kAnswers = 1, kDns = 2, kInner = 3, kCalls = 4, kFirstListener = 8 };
+constexpr std::uint64_t kMostListeners = 64;
 constexpr std::uint16_t kDnsPort = 53;
-constexpr std::uint64_t kFirstId = (kFirstDoor + kMostDoors) / 2;
+constexpr std::uint64_t kFirstId = (kFirstListener + kMostListeners) / 2;
 
 sockaddr_in local_address(int fd) {
   sockaddr_in address{};
@@ -50,13 +73,13 @@ bool same_place(const sockaddr_in& a, const sockaddr_in& b) {
 struct Proxy::State {
   Context context;
   struct Listener {
-    Door door;
+    ProxyListener socket;
     sockaddr_in address{};  // its own
   };
   std::vector<Listener> listeners;
   UniqueFd epoll;
   Wake stop;
-  std::optional<DnsDoor> dns;
+  std::optional<DnsServer> dns;
   std::unordered_map<std::uint64_t, std::unique_ptr<Connection>> connections;
   std::set<std::uint64_t> ready;    // have more to do at once
   std::set<std::uint64_t> starved;  // go on when the rate allows it
@@ -69,13 +92,13 @@ struct Proxy::State {
   bool running = false;
 
   // What other threads want done on ours.
-  struct Asked {
+  struct ThreadCall {
     const std::function<void()>& act;
     std::promise<void> done;
   };
-  std::mutex asked_mutex;
-  std::vector<Asked*> asked;  // guarded by asked_mutex
-  bool closed = true;         // guarded by asked_mutex: nobody will do it
+  std::mutex calls_mutex;
+  std::vector<ThreadCall*> calls;  // guarded by calls_mutex
+  bool closed = true;              // guarded by calls_mutex: nobody will do it
   Wake bell;
 
   void loop();
@@ -86,12 +109,12 @@ struct Proxy::State {
   void pause();
   void resume();
   void serve_dns();
-  void take_inner();
-  void take_answers();
-  void bear_streams();
+  void deliver_inner_sockets();
+  void deliver_lookups();
+  void start_streams();
   void advance(std::uint64_t id);
   void sweep();
-  void do_asked();
+  void run_calls();
   void set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins);
   void watch(int fd, std::uint64_t token) const;
 };
@@ -124,27 +147,27 @@ void Proxy::State::loop() {
     context.woken.clear();
     for (const std::uint64_t id : std::exchange(ready, {})) advance(id);
     if (Clock::now() >= next_sweep) sweep();
-    if (rung) do_asked();
+    if (rung) run_calls();
   }
   connections.clear();  // writes their records
   {
-    const std::lock_guard lock(asked_mutex);
+    const std::lock_guard lock(calls_mutex);
     closed = true;
   }
-  do_asked();
+  run_calls();
 }
 
 // After the events that came with it: what a client did before the question is in the answer.
-void Proxy::State::do_asked() {
+void Proxy::State::run_calls() {
   rung = false;
-  std::vector<Asked*> all;
+  std::vector<ThreadCall*> all;
   {
-    const std::lock_guard lock(asked_mutex);
-    all.swap(asked);
+    const std::lock_guard lock(calls_mutex);
+    all.swap(calls);
   }
-  for (Asked* const one : all) {
-    one->act();
-    one->done.set_value();
+  for (ThreadCall* const call : all) {
+    call->act();
+    call->done.set_value();
   }
 }
 
@@ -160,12 +183,12 @@ void Proxy::State::set_rules(policy::HostRules rules, std::optional<RuleOrigins>
 void Proxy::State::dispatch(const epoll_event& event, bool& stopping) {
   const std::uint64_t token = event.data.u64;
   if (token == kStop) stopping = true;
-  else if (token == kAnswers) take_answers();
+  else if (token == kAnswers) deliver_lookups();
   else if (token == kDns) serve_dns();
-  else if (token == kInner) take_inner();
-  else if (token == kAsked) rung = bell.take() || rung;
-  else if (token < kFirstDoor + kMostDoors) accept_all(listeners[token - kFirstDoor]);
-  if (token < kFirstDoor + kMostDoors) return;
+  else if (token == kInner) deliver_inner_sockets();
+  else if (token == kCalls) rung = bell.take() || rung;
+  else if (token < kFirstListener + kMostListeners) accept_all(listeners[token - kFirstListener]);
+  if (token < kFirstListener + kMostListeners) return;
   const std::uint64_t id = token / 2;
   const auto found = connections.find(id);
   if (found == connections.end()) return;
@@ -177,13 +200,13 @@ void Proxy::State::serve_dns() { more_dns = dns->serve(); }
 
 // Whoever waits in a backlog is served when another one leaves.
 void Proxy::State::pause() {
-  for (const Listener& listener : listeners) ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener.door.listener.get(), nullptr);
+  for (const Listener& listener : listeners) ::epoll_ctl(epoll.get(), EPOLL_CTL_DEL, listener.socket.fd.get(), nullptr);
   paused = true;
   next_sweep = std::min(next_sweep, Clock::now() + std::chrono::milliseconds(100));
 }
 
 void Proxy::State::resume() {
-  for (std::size_t i = 0; i < listeners.size(); ++i) watch(listeners[i].door.listener.get(), kFirstDoor + i);
+  for (std::size_t i = 0; i < listeners.size(); ++i) watch(listeners[i].socket.fd.get(), kFirstListener + i);
   paused = false;
 }
 
@@ -191,14 +214,14 @@ void Proxy::State::accept_all(const Listener& listener) {
   constexpr int kAtOnce = 64;
   for (int i = 0; i < kAtOnce && !paused; ++i) {
     if (connections.size() >= context.options.max_connections) return pause();
-    UniqueFd client(::accept4(listener.door.listener.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    UniqueFd client(::accept4(listener.socket.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (client.valid()) greet(listener, std::move(client));
     else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return pause();
     else if (errno != EINTR && errno != ECONNABORTED) return;
   }
 }
 
-void Proxy::State::take_inner() {
+void Proxy::State::deliver_inner_sockets() {
   while (auto made = context.inner.take()) {
     const auto found = connections.find(made->first);
     if (found == connections.end()) continue;
@@ -209,27 +232,29 @@ void Proxy::State::take_inner() {
 
 // Where a client wanted to go is the address of our end: a redirect leaves it as it was.
 void Proxy::State::greet(const Listener& listener, UniqueFd client) {
-  Way way = listener.door.way;
+  ClientKind kind = listener.socket.kind;
   policy::Destination direct;
-  if (way == Way::kProxy || way == Way::kDirect) {
+  if (kind == ClientKind::kProxy || kind == ClientKind::kDirect) {
     const sockaddr_in wanted = local_address(client.get());
     const std::uint32_t number = ntohl(wanted.sin_addr.s_addr);
     const bool moved = !same_place(wanted, listener.address);
-    if (way == Way::kDirect || moved) way = ntohs(wanted.sin_port) == kDnsPort ? Way::kDnsStream : Way::kDirect;
+    if (kind == ClientKind::kDirect || moved)
+      kind = ntohs(wanted.sin_port) == kDnsPort ? ClientKind::kDnsStream : ClientKind::kDirect;
     direct.port = ntohs(wanted.sin_port);
-    if (const std::string* name = context.fakes.find_name(number)) direct.host.name = *name, way = moved ? Way::kDirect : way;
+    if (const std::string* name = context.fakes.find_name(number))
+      direct.host.name = *name, kind = moved ? ClientKind::kDirect : kind;
     else direct.host.ip = policy::ipv4(number);
   }
-  if (way == Way::kHostPort || way == Way::kPublished)
-    direct = {{.name = {}, .ip = policy::ipv4(INADDR_LOOPBACK)}, listener.door.port};
+  if (kind == ClientKind::kHostPort || kind == ClientKind::kPublished)
+    direct = {{.name = {}, .ip = policy::ipv4(INADDR_LOOPBACK)}, listener.socket.port};
   const std::uint64_t id = next_id++;
-  connections.emplace(id, std::make_unique<Connection>(context, id, std::move(client), way, std::move(direct)));
+  connections.emplace(id, std::make_unique<Connection>(context, id, std::move(client), kind, std::move(direct)));
   ready.insert(id);
 }
 
-void Proxy::State::take_answers() {
+void Proxy::State::deliver_lookups() {
   for (const auto& [id, resolved] : context.lookups->take()) {
-    if (id >= DnsDoor::kMark) {
+    if (id >= DnsServer::kMark) {
       if (dns) dns->on_resolved(id, resolved);
       continue;
     }
@@ -241,15 +266,15 @@ void Proxy::State::take_answers() {
 }
 
 // Each is a connection like any other, and counts as one.
-void Proxy::State::bear_streams() {
-  for (Born& born : std::exchange(context.born, {})) {
-    if (!born.stream->gone && connections.size() >= context.options.max_connections) {
-      born.stream->aborted = born.stream->turned_away = true;
-      context.woken.insert(born.carrier);
+void Proxy::State::start_streams() {
+  for (NewStream& begun : std::exchange(context.new_streams, {})) {
+    if (!begun.stream->gone && connections.size() >= context.options.max_connections) {
+      begun.stream->aborted = begun.stream->turned_away = true;
+      context.woken.insert(begun.carrier);
       continue;
     }
     const std::uint64_t id = next_id++;
-    connections.emplace(id, std::make_unique<Connection>(context, id, std::move(born)));
+    connections.emplace(id, std::make_unique<Connection>(context, id, std::move(begun)));
     ready.insert(id);
   }
 }
@@ -265,7 +290,7 @@ void Proxy::State::advance(std::uint64_t id) {
     connections.erase(found);
     if (paused) resume();
   }
-  if (!context.born.empty()) bear_streams();
+  if (!context.new_streams.empty()) start_streams();
 }
 
 void Proxy::State::sweep() {
@@ -286,22 +311,22 @@ void Proxy::State::sweep() {
 Proxy::Proxy(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 
 Result<std::unique_ptr<Proxy>> Proxy::start(UniqueFd listener, ProxyOptions options) {
-  Doors doors;
-  doors.listeners.push_back({Way::kProxy, std::move(listener)});
-  return start(std::move(doors), std::move(options));
+  ProxySockets sockets;
+  sockets.listeners.push_back({ClientKind::kProxy, std::move(listener)});
+  return start(std::move(sockets), std::move(options));
 }
 
-Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
+Result<std::unique_ptr<Proxy>> Proxy::start(ProxySockets sockets, ProxyOptions options) {
   auto state = std::make_unique<State>();
   const auto failed = [](const char* call) {
     return Error(Code::kResourceExhausted, "cannot start the egress proxy")
         .sys(errno, call)
         .next("raise the limits of open files and processes (`ulimit -n -u`)");
   };
-  for (Door& door : doors.listeners) {
-    if (::fcntl(door.listener.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0) return failed("fcntl");
-    const sockaddr_in address = local_address(door.listener.get());
-    state->listeners.push_back({std::move(door), address});
+  for (ProxyListener& listener : sockets.listeners) {
+    if (::fcntl(listener.fd.get(), F_SETFL, O_RDWR | O_NONBLOCK) != 0) return failed("fcntl");
+    const sockaddr_in address = local_address(listener.fd.get());
+    state->listeners.push_back({std::move(listener), address});
   }
   state->epoll = UniqueFd(::epoll_create1(EPOLL_CLOEXEC));
   if (!state->epoll.valid()) return failed("epoll_create1");
@@ -312,17 +337,17 @@ Result<std::unique_ptr<Proxy>> Proxy::start(Doors doors, ProxyOptions options) {
   context.epoll = state->epoll.get();
   context.lookups = std::make_unique<Lookups>(context.options.resolve, context.options.max_lookups);
   if (context.lookups->poll_fd() < 0) return failed("eventfd");
-  context.culprits = Culprits(std::move(doors.diag), doors.init_pid);
-  if (doors.dns.valid()) {
-    state->dns.emplace(context, std::move(doors.dns));
+  context.culprits = Culprits(std::move(sockets.diag), sockets.init_pid);
+  if (sockets.dns.valid()) {
+    state->dns.emplace(context, std::move(sockets.dns));
     state->watch(state->dns->fd(), kDns);
   }
-  context.inner = InnerSockets(std::move(doors.maker));
+  context.inner = InnerSockets(std::move(sockets.maker));
   if (context.inner.fd() >= 0) state->watch(context.inner.fd(), kInner);
   context.credited = Clock::now();
   state->resume();
   state->watch(state->stop.get(), kStop);
-  state->watch(state->bell.get(), kAsked);
+  state->watch(state->bell.get(), kCalls);
   state->watch(context.lookups->poll_fd(), kAnswers);
   state->closed = false;
   // Signals are the program's own threads' affair; SIGPIPE of a splice stays pending here for ever.
@@ -369,12 +394,12 @@ EgressLog Proxy::stop() {
 }
 
 bool Proxy::on_thread(const std::function<void()>& act) {
-  State::Asked one{act, {}};
-  auto done = one.done.get_future();
+  State::ThreadCall call{act, {}};
+  auto done = call.done.get_future();
   {
-    const std::lock_guard lock(state_->asked_mutex);
+    const std::lock_guard lock(state_->calls_mutex);
     if (state_->closed) return false;
-    state_->asked.push_back(&one);
+    state_->calls.push_back(&call);
   }
   state_->bell.ring();
   done.wait();

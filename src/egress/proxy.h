@@ -1,15 +1,17 @@
-// The way out of one sandbox: HTTP proxy, CONNECT and SOCKS5 on one listening socket, judged by the policy's rules.
+// The egress proxy of one sandbox: HTTP proxy, CONNECT and SOCKS5 on one listening socket, judged by the
+// policy's rules.
 //
-// The socket was made inside the sandbox's network namespace and passed out (launch/), so nobody else can connect to it and no
-// process stands between: one thread of ours accepts, asks the rules, looks the name up on the host, dials the very address that
-// was checked, and moves bytes with splice(2). The command's namespace has no route; when this ends it has nothing.
+// The socket was made inside the sandbox's network namespace and passed out (launch/), so only this sandbox
+// can connect to it, and no process stands between. One thread accepts, asks the rules, looks the name up on
+// the host, dials the very address that was checked, and moves bytes with splice(2). The command's namespace
+// has no route: when the proxy ends, nothing gets out.
 //
-// A program that knows nothing of a proxy is served too: it resolves names by the DNS socket inside, connects to the address that
-// stands for one, and is redirected here.
+// A program that knows nothing of a proxy is served too: it resolves names by the DNS socket inside, connects
+// to the stand-in address that it gets, and is redirected here.
 //
 //   auto proxy = BELLJAR_TRY(Proxy::start(std::move(listener), {.rules = rules}));
 //   ...                                   // the command runs
-//   EgressLog log = proxy->stop();        // what was asked and what came of it
+//   EgressLog log = proxy->stop();        // one record for each request or connection, and the refusals
 #pragma once
 
 #include <chrono>
@@ -30,7 +32,7 @@
 #include "egress/upstream.h"
 #include "policy/defaults.h"
 #include "policy/domains.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 
@@ -60,8 +62,8 @@ struct ProxyOptions {
   Methods methods = Methods::kFull;
   std::string credential;  // "user:password" that clients must send; empty: none
   Origin mode_origin, limit_origin, heads_origin, credentials_origin;
-  std::shared_ptr<Interceptor> interceptor;  // none: TLS is never looked into, and what needs it is refused
-  policy::LookRules look;
+  std::shared_ptr<Interceptor> interceptor;  // none: TLS is never intercepted, and requests that need it are refused
+  policy::InterceptionRules interception;
   Credentials credentials;
   std::optional<Upstream> upstream;
   Resolve resolve = resolve_on_host;
@@ -76,25 +78,26 @@ struct ProxyOptions {
   std::uint32_t fake_addresses = policy::kFakeAddresses;  // the /16 that names inside lead to
 };
 
-// How a client comes in.
-enum class Way : std::uint8_t {
+// How a client reached the proxy.
+enum class ClientKind : std::uint8_t {
   kProxy,      // speaks to a proxy: HTTP, CONNECT, SOCKS5
-  kDirect,     // meant another place: the address it connected to names it
+  kDirect,     // was redirected here: the address that it connected to is its destination
   kDnsStream,  // DNS over TCP
-  kHostPort,   // joined with Door::port of the host's loopback
-  kPublished,  // comes from the host and is joined with Door::port of the sandbox's loopback
+  kHostPort,   // joined with ProxyListener::port of the host's loopback
+  kPublished,  // comes from the host and is joined with ProxyListener::port of the sandbox's loopback
 };
 
-struct Door {
-  Way way = Way::kProxy;
-  UniqueFd listener;  // listening TCP socket; made non-blocking
+// A listening TCP socket whose clients are all of one kind.
+struct ProxyListener {
+  ClientKind kind = ClientKind::kProxy;
+  UniqueFd fd;  // listening TCP socket; made non-blocking
   std::uint16_t port = 0;
 };
 
-// What leads from the sandbox to the proxy. `listeners` holds one of kProxy at least; what a redirect brings to that one is
-// kDirect.
-struct Doors {
-  std::vector<Door> listeners;
+// The sockets that lead from the sandbox to the proxy. `listeners` holds at least one of kProxy; a client
+// that was redirected to that one is kDirect.
+struct ProxySockets {
+  std::vector<ProxyListener> listeners;
   UniqueFd dns;      // UDP with IP_PKTINFO; none: no names inside
   UniqueFd maker;    // gives out TCP sockets of the sandbox's network (launch::InnerSocket::Kind::kMaker), for kPublished
   UniqueFd diag;     // sock_diag of the sandbox's network; none: refusals tell no process
@@ -113,18 +116,18 @@ struct EgressLog {
 class Proxy {
  public:
   // Errors: kResourceExhausted.
-  static Result<std::unique_ptr<Proxy>> start(Doors doors, ProxyOptions options);
-  static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);  // one door, kProxy
+  static Result<std::unique_ptr<Proxy>> start(ProxySockets sockets, ProxyOptions options);
+  static Result<std::unique_ptr<Proxy>> start(UniqueFd listener, ProxyOptions options);  // one listener, kProxy
   ~Proxy();
   Proxy(const Proxy&) = delete;
   Proxy& operator=(const Proxy&) = delete;
 
-  // Closes the door and every connection, and hands out what happened since the last take_log().
+  // Closes the listeners and every connection, and hands out what happened since the last take_log().
   EgressLog stop();
 
-  // The next two from any thread, also beside stop(); they return when it is done.
-  // From now on these rules hold: connections that they refuse are refused, or cut where an answer has begun; then the record says
-  // `rules`. `origins`: of these rules; empty: as of those before.
+  // The next two may be called from any thread, also while stop() runs; they return when it is done.
+  // set_rules() replaces the rules: connections that the new ones refuse are refused, or cut if an answer has
+  // begun, and then their record says `rules`. `origins` are those of the new rules; empty: as before.
   void set_rules(policy::HostRules rules, std::optional<RuleOrigins> origins = {});
   // What happened since the last take_log(): connections that have ended, and those whose client has closed its end. Empty after
   // stop(). Neither is to be called on the proxy's own thread.

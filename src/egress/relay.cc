@@ -1,3 +1,16 @@
+// Bytes between two sockets.
+//
+// A tunnel moves them by splice(2), socket to pipe to socket, so that they are not copied through this
+// process. The pipe is taken from a pool when there is something to move and given back when it is empty: an
+// idle tunnel holds two descriptors. Where TLS or a filter is between, or no descriptor is left for a pipe,
+// bytes go through `in` and `out` instead.
+//
+// The order in pump() keeps the stream's order: first what waits in `out`, then what is in the pipe, and only
+// then a new read. The end of one side is passed on (shutdown) when all before it is delivered, and the other
+// direction goes on: half-closed connections are common.
+//
+// A write that fails does not end the connection at once. A server that refuses a large upload answers,
+// closes, and resets what still comes; break_off() reads that answer first, since nobody else will.
 #include "egress/relay.h"
 
 #include <fcntl.h>
@@ -26,7 +39,7 @@ bool would_block() noexcept { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
 }  // namespace
 
-bool End::receive() {
+bool Endpoint::receive() {
   while (readable && !eof && !broken) {
     char buffer[16384];
     const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, 0);
@@ -38,7 +51,7 @@ bool End::receive() {
   return false;
 }
 
-std::size_t End::read_secure(std::size_t most) {
+std::size_t Endpoint::read_secure(std::size_t most) {
   // What is read may want an answer by itself (PING and SETTINGS of HTTP/2, KeyUpdate of TLS).
   if (wire_.size() >= kMostWire && !send_wire() && wire_.size() >= kMostWire) return 0;
   const std::size_t before = in.size();
@@ -53,12 +66,12 @@ std::size_t End::read_secure(std::size_t most) {
   return in.size() - before;
 }
 
-void End::begin_secure(std::unique_ptr<SecureStream> stream) {
+void Endpoint::begin_secure(std::unique_ptr<SecureStream> stream) {
   secure = std::move(stream);
   secure->put(std::exchange(in, {}));
 }
 
-SecureStream::State End::shake_hands() {
+SecureStream::State Endpoint::shake_hands() {
   for (;;) {
     const auto state = secure->handshake();
     wire_ += secure->take();
@@ -67,7 +80,7 @@ SecureStream::State End::shake_hands() {
   }
 }
 
-bool End::send_wire() {
+bool Endpoint::send_wire() {
   std::size_t sent = 0;
   while (writable && !broken && sent < wire_.size()) {
     const ssize_t part = ::send(fd.get(), wire_.data() + sent, wire_.size() - sent, MSG_NOSIGNAL);
@@ -80,7 +93,7 @@ bool End::send_wire() {
 }
 
 // `out` keeps what is sealed until it is gone, so that an empty `out` means what it means without TLS.
-std::size_t End::flush_secure() {
+std::size_t Endpoint::flush_secure() {
   std::size_t total = 0;
   for (;;) {
     if (!send_wire()) return total;
@@ -93,7 +106,7 @@ std::size_t End::flush_secure() {
   }
 }
 
-std::size_t End::read(std::size_t most) {
+std::size_t Endpoint::read(std::size_t most) {
   if (secure) return in.size() < most || secure->reads_ahead() ? read_secure(most) : 0;
   std::size_t total = 0;
   while (readable && !eof && !broken && in.size() < most) {
@@ -107,7 +120,7 @@ std::size_t End::read(std::size_t most) {
   return total;
 }
 
-std::size_t End::flush() {
+std::size_t Endpoint::flush() {
   if (secure) return flush_secure();
   std::size_t total = 0;
   while (writable && !broken && total < out.size()) {
@@ -120,7 +133,7 @@ std::size_t End::flush() {
   return total;
 }
 
-void End::break_off() {
+void Endpoint::break_off() {
   char buffer[16384];
   for (std::size_t left = kMostRest / sizeof buffer; left > 0; --left) {
     const ssize_t got = ::recv(fd.get(), buffer, sizeof buffer, MSG_DONTWAIT);
@@ -133,7 +146,7 @@ void End::break_off() {
   broken = true;
 }
 
-void End::shut_down() {
+void Endpoint::shut_down() {
   if (!shut && secure && fd.valid()) {
     secure->end();
     wire_ += secure->take();
@@ -144,7 +157,7 @@ void End::shut_down() {
   shut = true;
 }
 
-void End::abort() {
+void Endpoint::abort() {
   if (secure) secure->abort();
   if (!fd.valid()) return;
   const linger none{1, 0};
@@ -152,7 +165,7 @@ void End::abort() {
   fd.reset();
 }
 
-std::size_t End::count_unsent() const {
+std::size_t Endpoint::count_unsent() const {
   tcp_info info{};
   socklen_t size = sizeof info;
   const bool over = ::getsockopt(fd.get(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE;

@@ -18,7 +18,7 @@ namespace belljar::egress {
 
 // One socket, or with `secure` alone one stream of a connection that carries several. `readable` and `writable` are what
 // edge-triggered epoll said last; a call that would block clears them.
-struct End {
+struct Endpoint {
   UniqueFd fd;
   bool readable = false, writable = false;
   bool eof = false;     // it will send no more
@@ -27,26 +27,27 @@ struct End {
   bool hung = false;    // epoll says so: both directions are closed, or there is an error
   bool cut = false;     // with `secure`: the peer is gone without the word that it sends no more
   std::string in, out;
-  std::unique_ptr<SecureStream> secure;  // what goes through the socket is TLS; `in` and `out` are what is in it
+  std::unique_ptr<SecureStream> secure;  // the socket's bytes are TLS; `in` and `out` are the plain text
 
   // Reads until it would block or `in` holds `most`. Returns how many bytes came.
   std::size_t read(std::size_t most);
   // Writes what `out` holds, as far as it goes. Returns how many bytes went.
   std::size_t flush();
-  // From here on with TLS; what was read already is the first of it.
+  // TLS from here on; bytes that were read already are its beginning.
   void begin_secure(std::unique_ptr<SecureStream> stream);
   // With `secure`, until it is no longer kMore: reads and writes what the handshake needs.
   SecureStream::State shake_hands();
   bool may_read() const noexcept { return readable || more_; }
   void shut_down();
-  // It takes nothing more. What it said before that is still taken into `in`: a server that refuses a large upload says why, closes
-  // and resets what still comes.
+  // The peer takes nothing more. Bytes that it sent before are still read into `in`: a server that refuses a
+  // large upload says why, closes, and resets the rest.
   void break_off();
-  // Closes so that the peer sees a reset: what it has is cut short. What its kernel has not taken by then is lost.
+  // Closes with a reset, so that the peer sees a cut. Bytes that its kernel has not taken yet are lost.
   void abort();
   // Bytes that the peer's kernel has not taken; 0 of a connection that is over.
   std::size_t count_unsent() const;
-  // flush() would get on with `out` though no event has come: the peer has given room in what was read.
+  // True: flush() could go on with `out` although no event has come, because the peer gave room in something
+  // that was read.
   bool may_seal() const { return secure != nullptr && !out.empty() && wire_.empty() && secure->room() != 0; }
 
  private:
@@ -77,7 +78,7 @@ class PipePool {
 // One direction of a tunnel.
 class Direction {
  public:
-  Direction(End& from, End& to) : from_(&from), to_(&to) {}
+  Direction(Endpoint& from, Endpoint& to) : from_(&from), to_(&to) {}
   // Moves what can be moved, at most `budget` times. True: there is more to do at once.
   bool pump(PipePool& pool, int budget);
   bool done() const noexcept { return done_; }
@@ -94,8 +95,8 @@ class Direction {
   bool by_hand() const noexcept { return from_->secure != nullptr || to_->secure != nullptr || filter_ != nullptr; }
   bool fill(PipePool& pool);
   bool drain();
-  End* from_;
-  End* to_;
+  Endpoint* from_;
+  Endpoint* to_;
   Pipe pipe_;
   Filter filter_;
   std::size_t piped_ = 0;

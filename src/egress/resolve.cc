@@ -1,3 +1,9 @@
+// Names to addresses by the host's own configuration; resolve.h says what that leaves out.
+//
+// An answer is kept for its TTL but at most a minute: a name whose owner moved it must become reachable
+// again. Failures are not kept. libresolv reports a lack of descriptors as a name server that is silent, so
+// it is asked apart (lacks_descriptors): the user can do something about it. AAAA is asked for only where the
+// machine has a route to IPv6; connect(2) of a UDP socket finds that out without a packet.
 #include "egress/resolve.h"
 
 #include <arpa/nameser.h>
@@ -30,7 +36,7 @@ namespace belljar::egress {
 namespace {
 
 constexpr std::size_t kMostHosts = 1 << 20;  // bytes of /etc/hosts that are read
-constexpr std::chrono::seconds kLongestKeep{60}, kHostsKeep{5};
+constexpr std::chrono::seconds kLongestTtl{60}, kHostsTtl{5};
 constexpr char kNoDescriptor[] = "no descriptor is free to ask for it";
 
 std::string read_hosts() {
@@ -45,7 +51,7 @@ policy::Ip from_record(const unsigned char* data, bool v6) {
 }
 
 // Adds what an answer holds; CNAMEs were followed by the name server.
-void take_answer(const unsigned char* answer, int size, int type, Resolved& resolved) {
+void add_records(const unsigned char* answer, int size, int type, Resolved& resolved) {
   ns_msg message;
   if (::ns_initparse(answer, size, &message) < 0) return;
   for (int i = 0; i < ns_msg_count(message, ns_s_an); ++i) {
@@ -54,7 +60,7 @@ void take_answer(const unsigned char* answer, int size, int type, Resolved& reso
     const std::size_t wanted = type == ns_t_a ? 4 : 16;
     if (ns_rr_type(record) != type || ns_rr_rdlen(record) != wanted) continue;
     resolved.addresses.push_back(from_record(ns_rr_rdata(record), type == ns_t_aaaa));
-    resolved.keep = std::min(resolved.keep, std::chrono::seconds(ns_rr_ttl(record)));
+    resolved.ttl = std::min(resolved.ttl, std::chrono::seconds(ns_rr_ttl(record)));
   }
 }
 
@@ -109,13 +115,13 @@ std::vector<policy::Ip> find_in_hosts(std::string_view text, std::string_view na
 Resolved resolve_on_host(const std::string& name) {
   Resolved resolved;
   resolved.addresses = find_in_hosts(read_hosts(), name);
-  resolved.keep = kHostsKeep;
+  resolved.ttl = kHostsTtl;
   if (!resolved.addresses.empty()) return resolved;
-  resolved.keep = kLongestKeep;
+  resolved.ttl = kLongestTtl;
   struct __res_state state{};
   if (::res_ninit(&state) != 0) {
     resolved.error = lacks_descriptors() ? kNoDescriptor : "the name servers are not known";
-    resolved.keep = std::chrono::seconds(0);
+    resolved.ttl = std::chrono::seconds(0);
     return resolved;
   }
   state.retrans = 3;
@@ -126,13 +132,13 @@ Resolved resolve_on_host(const std::string& name) {
     if (type == ns_t_aaaa && !has_ipv6()) continue;
     const int size = ::res_nquery(&state, name.c_str(), ns_c_in, type, answer.data(), answer.size());
     if (size < 0 && error == NO_DATA) error = state.res_h_errno;  // a failure is not forgotten for what another type says
-    else take_answer(answer.data(), std::min(size, static_cast<int>(answer.size())), type, resolved);
+    else add_records(answer.data(), std::min(size, static_cast<int>(answer.size())), type, resolved);
   }
   ::res_nclose(&state);
   if (resolved.addresses.empty()) {
     const bool told = error == HOST_NOT_FOUND || error == NO_DATA;
     resolved.error = !told && lacks_descriptors() ? kNoDescriptor : why(error);
-    resolved.keep = std::chrono::seconds(0);
+    resolved.ttl = std::chrono::seconds(0);
     resolved.missing = error == HOST_NOT_FOUND;
     resolved.empty = error == NO_DATA;
   }

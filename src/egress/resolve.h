@@ -15,7 +15,7 @@ namespace belljar::egress {
 struct Resolved {
   std::vector<policy::Ip> addresses;  // IPv4 first
   std::string error;                  // why there are none: "the name does not exist", ...
-  std::chrono::seconds keep{0};       // how long the answer holds
+  std::chrono::seconds ttl{0};        // how long the answer may be cached
   bool missing = false;               // the name servers say that there is no such name
   bool empty = false;                 // they say that the name has no address
 };

@@ -1,3 +1,9 @@
+// A value as others spell it, letter by letter: itself, or an escape of URLs, JSON or HTML.
+//
+// Two matchers. match_blindly() reads the text's letters and only then compares them, in steps of 64, so that
+// its time does not tell how many letters were right. It needs a text that can be read in one way alone. If
+// the value itself holds a character that begins an escape (`%`, `\` or `&`), a text can be read in several
+// ways: fit_spelling() follows each of them once.
 #include "egress/spelling.h"
 
 #include <algorithm>
@@ -120,7 +126,7 @@ std::size_t match_blindly(std::string_view value, std::string_view text) {
 
 std::size_t match_spelling(std::string_view value, std::string_view text) {
   if (std::ranges::none_of(value, begins_escape)) return match_blindly(value, text);
-  const Fitting found = fit_spelling(value, text);
+  const SpellingMatch found = fit_spelling(value, text);
   return found.fit == Fit::kWhole ? found.size : 0;
 }
 
@@ -149,7 +155,7 @@ bool may_begin(std::string_view text, const std::array<bool, 256>& letters) {
   return escape.more || (escape.size != 0 && wanted(escape.letter[0]));
 }
 
-Fitting fit_spelling(std::string_view value, std::string_view text) {
+SpellingMatch fit_spelling(std::string_view value, std::string_view text) {
   using State = std::pair<std::size_t, std::size_t>;  // how far in the value, how far in the text
   State now{0, 0};
   std::vector<State> others;  // where a letter can be read as itself and as the beginning of its own escape

@@ -12,14 +12,14 @@ inline constexpr std::size_t kLongestLetter = 10;  // bytes of one that is escap
 
 enum class Fit { kNo, kMore, kWhole };
 
-struct Fitting {
+struct SpellingMatch {
   Fit fit = Fit::kNo;
   std::size_t size = 0;  // of `text`, when it is kWhole
 };
 
 // Whether `text` begins with `value` in some spelling. kMore: it ends before that is known. The time grows with the two lengths,
 // and with their product only for values made of the very characters that begin an escape.
-Fitting fit_spelling(std::string_view value, std::string_view text);
+SpellingMatch fit_spelling(std::string_view value, std::string_view text);
 
 // How much of `text` is the whole `value` in some spelling; 0: it does not begin with it. Unlike fit_spelling() this does not stop
 // at the first letter that differs, and so its time does not tell how many of a secret's letters somebody has guessed: it looks on

@@ -1,8 +1,9 @@
-// A client's connection that carries many requests at once (HTTP/2), and what each of them is to the rest: HTTP/1.1 text.
+// One client connection that carries many requests at once (HTTP/2), with each stream seen as HTTP/1.1 text.
 //
-// A stream's request is told as the text that an HTTP/1.1 client would have sent (RFC 9113 section 8), so that it goes through the
-// one reader and the one judge that there are (http.h, connection.cc), and its answer is taken as text again. src/egress/h2 holds
-// the one implementation, behind the same door as TLS (intercept.h). Used by the proxy's one thread; no call blocks.
+// A stream's request becomes the text that an HTTP/1.1 client would have sent (RFC 9113 section 8), so that
+// it goes through the one reader and the one decision (http.h, decision.h); its answer is taken as text, too.
+// src/egress/h2 has the one implementation, behind the interface that TLS has (intercept.h). Used by the
+// proxy's one thread; no call blocks.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +45,13 @@ struct Stream {
   static constexpr std::size_t kMostWaiting = 128U << 10;  // of an answer, for a client that does not take it; a head fits
 
   MessageText request;
-  std::optional<HttpFault> fault;  // instead: what the client sent is no request
+  std::optional<HttpFault> fault;  // instead of a request: why it is none
   std::size_t taken = 0;           // bytes of the request's body that were served since the carrier last looked
   std::string answer;              // text that the carrier has not read yet
   std::size_t waiting = 0;         // bytes of the answer that it has read and the client has not taken
   bool answered = false;           // no more of `answer` comes
   bool aborted = false;            // it ends before its time
-  bool turned_away = false;        // with aborted: nobody has looked at it
+  bool turned_away = false;        // with aborted: its request was not read
   bool gone = false;               // the client has reset it, or its connection is over
   int socket = -1;                 // of the client's connection
   std::function<void()> wake_carrier, wake_server;
@@ -92,8 +93,8 @@ class StreamEnd final : public SecureStream {
 class Streams {
  public:
   virtual ~Streams() = default;
-  virtual void put(std::string_view plain) = 0;    // what the client has sent
-  virtual std::string take(std::size_t most) = 0;  // what is to be sent to it, about `most` bytes; looks at all streams
+  virtual void put(std::string_view plain) = 0;    // bytes from the client
+  virtual std::string take(std::size_t most) = 0;  // bytes for the client, about `most`; serves all streams
   virtual std::vector<std::shared_ptr<Stream>> take_opened() = 0;
   virtual std::size_t take_malformed() = 0;  // messages that were reset as no HTTP since the last call
   virtual std::size_t count() const = 0;     // streams that are open

@@ -1,5 +1,5 @@
-// Leaving by another proxy (network.upstream_proxy): how it is named, and what is said to it before it relays. Pure: bytes in,
-// bytes out.
+// Egress by way of another proxy (network.upstream_proxy): its URL, and the handshake before it relays. Pure:
+// bytes in, bytes out.
 #pragma once
 
 #include <string>
@@ -21,13 +21,13 @@ Result<Upstream> parse_upstream(std::string_view url, const std::vector<std::str
 
 bool leaves_without(const Upstream& upstream, const policy::Destination& destination);
 
-// One conversation, until the bytes belong to the client and the server. One thread.
+// One handshake; afterwards the bytes belong to the client and the server. One thread.
 class UpstreamHandshake {
  public:
   UpstreamHandshake(const Upstream& upstream, const policy::Destination& destination);
   std::string begin();
   enum class State { kMore, kDone, kFailed };
-  // Takes from `in` what belongs to the conversation, adds to `out` what is to be said next.
+  // Consumes the handshake's bytes from `in` and appends the next ones to `out`.
   State feed(std::string& in, std::string& out);
   const std::string& reason() const noexcept { return reason_; }  // kFailed: one sentence
 

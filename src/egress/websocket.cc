@@ -1,3 +1,10 @@
+// Frames of a WebSocket, read so that values are found across their borders (websocket.h has the idea).
+//
+// Frames keep their order and their lengths. `items_` is what the client is owed, in order: bytes that are
+// ready (a frame's head, a whole control frame), then so many bytes of payload, which come out of one text
+// for all data frames. A frame whose payload still waits holds up those behind it. What a client must not
+// receive from a server (reserved bits, a mask, a long control frame) breaks the connection: an extension
+// could hide the payload.
 #include "egress/websocket.h"
 
 #include <algorithm>
@@ -47,7 +54,7 @@ bool WebSocketRestorer::read_head() {
   return kind <= kLastData && left_ >> 63 == 0;
 }
 
-std::size_t WebSocketRestorer::take_head(std::string_view bytes) {
+std::size_t WebSocketRestorer::consume_head(std::string_view bytes) {
   std::size_t taken = 0;
   while (taken < bytes.size() && head_.size() < head_size(head_)) head_ += bytes[taken++];
   if (head_.size() < head_size(head_)) return taken;
@@ -64,7 +71,7 @@ void WebSocketRestorer::end_control() {
   in_control_ = false;
 }
 
-std::size_t WebSocketRestorer::take_payload(std::string_view bytes) {
+std::size_t WebSocketRestorer::consume_payload(std::string_view bytes) {
   const auto taken = static_cast<std::size_t>(std::min<std::uint64_t>(bytes.size(), left_));
   left_ -= taken;
   if (!in_control_) return ready_ += restorer_.feed(bytes.substr(0, taken), false), taken;
@@ -91,7 +98,7 @@ std::string WebSocketRestorer::give() {
 }
 
 std::string WebSocketRestorer::feed(std::string_view bytes, bool last) {
-  while (!bytes.empty() && !broken_) bytes.remove_prefix(left_ == 0 ? take_head(bytes) : take_payload(bytes));
+  while (!bytes.empty() && !broken_) bytes.remove_prefix(left_ == 0 ? consume_head(bytes) : consume_payload(bytes));
   if (last || broken_) ready_ += restorer_.feed({}, true);
   return give();
 }

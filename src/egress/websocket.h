@@ -37,8 +37,8 @@ class WebSocketRestorer {
     std::string whole;      // goes out as it is
     std::uint64_t due = 0;  // then so many bytes of what restorer_ gives
   };
-  std::size_t take_head(std::string_view bytes);
-  std::size_t take_payload(std::string_view bytes);
+  std::size_t consume_head(std::string_view bytes);
+  std::size_t consume_payload(std::string_view bytes);
   bool read_head();
   void end_control();
   std::string give();

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "detect/normal.h"
 #include "guard/call.h"
 #include "shell/word_list.h"
@@ -32,10 +33,8 @@ std::string plain_of(std::string_view word) {
   return plain;
 }
 
-std::string_view name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
-
 bool is_script_name(std::string_view path) noexcept {
-  const std::string_view name = name_of(path);
+  const std::string_view name = file_name(path);
   const std::size_t dot = name.rfind('.');
   return dot != std::string_view::npos && dot > 0 &&
          has_word("sh bash zsh py js mjs cjs ts rb pl php lua r ps1 fish awk", name.substr(dot + 1));
@@ -80,7 +79,7 @@ bool is_code(const Runner& runner, std::string_view word) {
 
 std::pair<Runs, std::size_t> find_run(const std::vector<std::string>& words) {
   if (words.empty()) return {Runs::kNothing, 0};
-  const std::string_view program = name_of(words[0]);
+  const std::string_view program = file_name(words[0]);
   if (!runs_files(program)) return {Runs::kNothing, 0};
   const auto known = std::ranges::find_if(kRunners, [&](const Runner& one) { return has_word(one.programs, program); });
   const Runner runner = known == std::end(kRunners) ? Runner{} : *known;
@@ -157,7 +156,7 @@ CommandWords command_words(const Act& act, std::string_view workspace) {
     const std::string_view path = inside(file, workspace);
     const std::string_view first = path.substr(0, path.find('/'));
     const bool made = path != first && has_word("build dist out target node_modules cmake-build-debug obj .venv venv", first);
-    const bool built_with = has_word("configure gradlew mvnw manage.py setup.py", name_of(path));
+    const bool built_with = has_word("configure gradlew mvnw manage.py setup.py", file_name(path));
     // A bare name is a word like any other.
     const bool telling = path.find('/') != std::string_view::npos || is_script_name(path);
     if (made || built_with) return result;
@@ -166,7 +165,7 @@ CommandWords command_words(const Act& act, std::string_view workspace) {
   if (is_development(act) && file.empty()) return result;
   std::size_t characters = 0;
   for (std::size_t i = 0; i < act.words.size(); ++i) {
-    std::string word = plain_of(i == 0 ? name_of(act.words[0]) : std::string_view(act.words[i]));
+    std::string word = plain_of(i == 0 ? file_name(act.words[0]) : std::string_view(act.words[i]));
     if (word.empty()) continue;
     if (i > 0) characters += word.size() + (i > 1 ? 1 : 0);
     result.all.push_back(std::move(word));

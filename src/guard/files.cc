@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/turn.h"
 #include "guard/call.h"
 #include "guard/lexicon.h"
@@ -36,8 +37,6 @@ constexpr std::string_view kShow =
     "sort uniq strings xxd od hexdump base64";
 constexpr std::string_view kSearch = "grep egrep fgrep zgrep rg ag ack sed gsed awk gawk mawk nawk jq yq";
 constexpr std::string_view kShowOfGit = "show diff log blame annotate grep cat-file whatchanged";
-
-std::string_view last_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 bool is_inside(const Part& part, std::string_view wrapper) {
   return std::ranges::any_of(part.inside, [&](const std::string& each) { return each.starts_with(wrapper); });
@@ -157,7 +156,7 @@ bool runs_shell(std::string_view program, std::string_view path, std::string_vie
     const std::string_view line = text.substr(0, text.find('\n'));
     return line.find("sh") != std::string_view::npos;
   }
-  const std::string_view name = last_of(path);
+  const std::string_view name = file_name(path);
   return name.find('.') == std::string_view::npos || name.ends_with(".sh") || name.ends_with(".bash");
 }
 
@@ -247,7 +246,7 @@ RunFiles files_run(const Act& act) {
   RunFiles result;
   if (act.words.empty()) return result;
   const std::string& first = act.words[0];
-  const std::string program(last_of(first));
+  const std::string program(file_name(first));
   const auto value_of = [&](std::string_view option) {
     for (std::size_t i = 1; i < act.words.size(); ++i) {
       // The grammar takes the `-` of `make -f - <<X` for a part of the redirection.
@@ -280,16 +279,16 @@ RunFiles files_run(const Act& act) {
 }
 
 bool is_run_by(const RunFiles& run, std::string_view path) {
-  const std::string_view name = last_of(path);
-  if (std::ranges::any_of(run.files, [&](const std::string& file) { return last_of(file) == name; })) return true;
+  const std::string_view name = file_name(path);
+  if (std::ranges::any_of(run.files, [&](const std::string& file) { return file_name(file) == name; })) return true;
   return run.tests && is_test_name(name);
 }
 
 void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call) {
-  const std::string lowered = lower(last_of(file.path));
+  const std::string lowered = lower(file_name(file.path));
   const std::size_t before = call.acts.size();
   call.texts.push_back(file.text);
-  const std::string_view program = run.words.empty() ? std::string_view() : last_of(run.words[0]);
+  const std::string_view program = run.words.empty() ? std::string_view() : file_name(run.words[0]);
   if (has_word("make gmake", program)) read_script(recipes_of(file.text), reader, call);
   else if (lowered == "package.json") read_script(scripts_of(file.text), reader, call);
   else if (runs_shell(program, file.path, file.text)) read_script(file.text, reader, call);

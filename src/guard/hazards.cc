@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "guard/modes.h"
 #include "shell/hooks.h"
 #include "shell/operands.h"
@@ -88,7 +89,7 @@ std::string_view find_takes(const Part& part) noexcept {
     if (text == "-delete") return text;
     if (!is_one_of(kStarts, text) || i + 1 == part.argv.size()) continue;
     const std::string_view program = part.argv[i + 1].text;
-    if (is_one_of(kTakers, program.substr(program.rfind('/') + 1))) return program;
+    if (is_one_of(kTakers, file_name(program))) return program;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/turn.h"
 
 namespace belljar::guard {
@@ -210,8 +211,6 @@ std::string lower_path(std::string_view text) {
   while (result.size() > 1 && result.back() == '/') result.pop_back();
   return result;
 }
-
-std::string_view base_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
 // `part` stands in `path` between slashes (or at an end).
 bool has_part(std::string_view path, std::string_view part) noexcept {
@@ -423,7 +422,7 @@ CallClass class_of_tool(std::string_view name) noexcept {
 
 bool is_secret_path(std::string_view path) noexcept {
   const std::string text = lower_path(path);
-  const std::string_view name = base_of(text);
+  const std::string_view name = file_name(text);
   if (name.ends_with(".pub") || name == "known_hosts" || name.ends_with(".example") || name.ends_with(".sample")) return false;
   return any_part(kSecretParts, text) || any_name(kSecretNames, name) || any_ending(kSecretEndings, name) ||
          name.starts_with(".env.");
@@ -433,19 +432,19 @@ std::span<const std::string_view> secret_names() noexcept { return kSecretNames;
 
 bool is_persistent_path(std::string_view path) noexcept {
   const std::string text = lower_path(path);
-  return any_part(kPersistentParts, text) || any_name(kPersistentNames, base_of(text));
+  return any_part(kPersistentParts, text) || any_name(kPersistentNames, file_name(text));
 }
 
 bool is_privilege_path(std::string_view path) noexcept {
   const std::string text = lower_path(path);
-  const std::string_view name = base_of(text);
+  const std::string_view name = file_name(text);
   return name == "authorized_keys" || text.find("/sudoers") != std::string::npos || name == "passwd" || text == "/etc/group" ||
          text == "/etc/shadow" || text == "/etc/hosts" || name == "codeowners" || has_part(text, "/etc/pam.d");
 }
 
 bool is_code_path(std::string_view path) noexcept {
   const std::string text = lower_path(path);
-  const std::string_view name = base_of(text);
+  const std::string_view name = file_name(text);
   return any_ending(kCode, name) || any_name(kCodeNames, name);
 }
 

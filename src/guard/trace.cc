@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/turn.h"
 #include "detect/detect.h"
 #include "detect/normal.h"
@@ -189,7 +190,7 @@ void add_path(std::vector<std::string>& list, std::string path, std::string_view
     while (path.starts_with('/')) path.erase(0, 1);
     add(list, path);
   }
-  const std::string name = path.substr(path.rfind('/') + 1);
+  const std::string name(file_name(path));
   if (name.size() >= 4) add(list, name);
 }
 
@@ -384,7 +385,7 @@ bool points_at(const Known& user, const Known& known) {
   const std::string_view text = user.layers[0].plain.text;
   if (holds(text, name, true)) return true;
   if (name.find("://") != std::string::npos) return holds(text, host_of(name), true);
-  const std::string base = name.substr(name.rfind('/') + 1);
+  const std::string base(file_name(name));
   if (base.find('.') == std::string::npos && name.find('/') == std::string::npos) return false;
   const std::string stem = base.substr(0, base.find('.'));
   return holds(text, base, true) || (stem.size() >= 4 && holds(text, stem, true));

@@ -38,37 +38,36 @@ struct Reply {
   std::string body;
 };
 
-// Where it leads: what is in a URL. nullopt: no URL of http or https.
+// The parts of a URL. nullopt: it is no URL of http or https.
 struct UrlParts {
   std::string scheme, host;
   bool has_user = false;  // or a password
 };
 std::optional<UrlParts> parse_url(const std::string& url);
 bool is_this_machine(std::string_view host) noexcept;
-// RFC 3986: all but the unreserved and what is in `kept`.
 
 // A reply under way. One thread at a time. The destructor ends the transfer.
 class Stream {
  public:
-  enum class Came { kSomething, kEnd, kNothing };  // kNothing: the deadline passed, or a descriptor of `wake` is readable
+  enum class Progress { kSomething, kEnd, kNothing };  // kNothing: the deadline passed, or a descriptor of `wake` is readable
 
   ~Stream();
   Stream(const Stream&) = delete;
   Stream& operator=(const Stream&) = delete;
 
   // Errors: kUnavailable, the connection broke; kDeadlineExceeded, the request's own; kResourceExhausted, more than most_reply.
-  Result<Came> wait(Clock::time_point until, std::span<const int> wake);
+  Result<Progress> wait(Clock::time_point until, std::span<const int> wake);
   std::string take();  // the body's bytes since the last call
   long status() const;
   Reply head() const;  // without the body
 
  private:
   friend class Client;
-  struct Line;
-  class Lines;
-  Stream(std::shared_ptr<Lines> lines, std::unique_ptr<Line> line);
-  std::shared_ptr<Lines> lines_;
-  std::unique_ptr<Line> line_;
+  struct Transfer;
+  class TransferPool;
+  Stream(std::shared_ptr<TransferPool> pool, std::unique_ptr<Transfer> transfer);
+  std::shared_ptr<TransferPool> pool_;
+  std::unique_ptr<Transfer> transfer_;
 };
 
 // Keeps connections for the next request. Safe from any thread.
@@ -80,7 +79,7 @@ class Client {
   Result<Reply> ask(Request request, int cancel_fd = -1) const;
 
  private:
-  std::shared_ptr<Stream::Lines> lines_;
+  std::shared_ptr<Stream::TransferPool> pool_;
 };
 
 }  // namespace belljar::http

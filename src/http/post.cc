@@ -1,3 +1,8 @@
+// One POST and its answer, with two clocks: `timeout` for the whole exchange, and `silence` since the last
+// byte.
+//
+// A model may think for a minute and then stream for ten, so neither clock can do the other's work. Pieces go
+// to the caller only with status 200: the body of an error is kept for the message.
 #include "http/post.h"
 
 #include <chrono>
@@ -28,7 +33,7 @@ Error explain(const Error& error, const Post& post) {
 
 }  // namespace
 
-Result<Reply> post(const Post& what, const Take& take) {
+Result<Reply> post(const Post& what, const OnPiece& on_piece) {
   Request request{.method = "POST",
                   .url = what.url,
                   .headers = what.headers,
@@ -44,20 +49,20 @@ Result<Reply> post(const Post& what, const Take& take) {
     const auto until = what.silence.count() > 0 ? last_byte + what.silence : Clock::now() + std::chrono::hours(1);
     const auto came = (*stream)->wait(until, {&what.cancel_fd, 1});
     if (!came) return explain(came.error(), what);
-    if (*came == Stream::Came::kEnd) {
+    if (*came == Stream::Progress::kEnd) {
       Reply reply = (*stream)->head();
       reply.body = std::move(body);
       return reply;
     }
-    if (*came == Stream::Came::kNothing) {
+    if (*came == Stream::Progress::kNothing) {
       if (Clock::now() < until) return failed(Code::kCanceled, "it was cancelled");
       if (what.silence.count() > 0) return failed(Code::kDeadlineExceeded, format("not a byte for {} ms", what.silence.count()));
       continue;
     }
     last_byte = Clock::now();
     const std::string piece = (*stream)->take();
-    if (!take || (*stream)->status() != 200) body += piece;
-    else if (!take(piece)) return failed(Code::kAborted, "it is not what was expected");
+    if (!on_piece || (*stream)->status() != 200) body += piece;
+    else if (!on_piece(piece)) return failed(Code::kAborted, "it is not what was expected");
   }
 }
 

@@ -1,4 +1,4 @@
-// One POST over HTTP or HTTPS: for who asks a service (a model) and reads its answer whole or as it comes. Safe from any thread;
+// One POST over HTTP or HTTPS: for callers that read the answer of a service (a model) whole or as it comes. Safe from any thread;
 // each call blocks its own. Writes no log; no error repeats a header or the body.
 #pragma once
 
@@ -25,11 +25,11 @@ struct Post {
 };
 
 // Each piece of an answer with status 200, as it comes. False ends the exchange with kAborted.
-using Take = std::function<bool(std::string_view piece)>;
+using OnPiece = std::function<bool(std::string_view piece)>;
 
-// Any status is a Reply, whose body is without what went to `take`. Errors: kUnavailable, no connection, or it broke before the end
-// of the answer; kDeadlineExceeded; kResourceExhausted, more than most_bytes; kCanceled; kAborted.
-Result<Reply> post(const Post& what, const Take& take = {});
+// Any status is a Reply, whose body is without what went to `on_piece`. Errors: kUnavailable, no connection, or it broke before the
+// end of the answer; kDeadlineExceeded; kResourceExhausted, more than most_bytes; kCanceled; kAborted.
+Result<Reply> post(const Post& what, const OnPiece& on_piece = {});
 
 // `what` is for the sentence: "a guardian". Errors: kInvalidArgument, no http(s) URL; plain http to another machine, where
 // everybody on the way would read key and content.

@@ -1,3 +1,8 @@
+// The coding agents that Belljar knows, as tables: their packages and programs, the variables that move their
+// state, and the files that only serve a run.
+//
+// A program is recognised by the package that its real path lies in, and only then by its name. Names and
+// places follow the agents' own documentation, which is named at each table.
 #include "policy/agents.h"
 
 #include <algorithm>
@@ -9,6 +14,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/policy.h"
 #include "policy/paths.h"
 #include "policy/schema.h"
@@ -188,7 +194,7 @@ const Agent* find_agent_of_profile(std::string_view profile) noexcept {
 }
 
 const Agent* find_agent_of_program(std::string_view file) noexcept {
-  const std::string_view name = file.substr(file.rfind('/') + 1);
+  const std::string_view name = file_name(file);
   const std::string_view package = package_of(file);
   for (const Agent& agent : kAgents) {
     const bool of_package =

@@ -1,3 +1,11 @@
+// Every error of a layer at once, by a check that stops at its first.
+//
+// The check was written to return one error, and to make all of it go on after errors would have to be done
+// in every function below it. So it is run again and again: settings are left out as long as the error stays,
+// which finds the settings that it rests on; the last of them is its place. That one is removed, and the next
+// round finds the next error. Within a list the element is found by halving.
+//
+// The cost is one check for each setting and error, which a policy's size allows.
 #include "policy/all_errors.h"
 
 #include <algorithm>

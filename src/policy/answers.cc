@@ -155,7 +155,7 @@ std::optional<bool> said_of_key(const Node& top, std::string_view tail) {
   return std::nullopt;
 }
 
-void take_keys(const Node& top, const AnswerContext& context, Answers& answers) {
+void read_keys(const Node& top, const AnswerContext& context, Answers& answers) {
   const std::string tail(tail_of(context.key));
   if (tail.empty() || (answers.keys.size() >= kMostKeys && !answers.keys.contains(tail))) return;
   if (const auto may = said_of_key(top, tail)) answers.keys[tail] = *may;
@@ -300,12 +300,12 @@ std::string to_json(const Answers& answers) {
   return json_of(top) + "\n";
 }
 
-void take_answers(const AnswerFile& file, std::string_view text, const AnswerContext& context, Answers& answers) {
+void read_answers(const AnswerFile& file, std::string_view text, const AnswerContext& context, Answers& answers) {
   const auto top = parse_document(file, text);
   if (!top) return;
   if (file.name == kClaudeConfig) {
     answers.onboarded |= is_true(find_member(*top, {"hasCompletedOnboarding"}));
-    take_keys(*top, context, answers);
+    read_keys(*top, context, answers);
   }
   if (file.agent == "claude") {
     if (const std::string_view theme = text_of(find_member(*top, {"theme"})); is_one_of(kThemes, theme)) answers.theme = theme;

@@ -46,7 +46,7 @@ struct AnswerContext {
 };
 
 // Adds what `text`, such a file as a run left it, holds of answers. What is no answer, or not of a known form, is passed over.
-void take_answers(const AnswerFile& file, std::string_view text, const AnswerContext& context, Answers& answers);
+void read_answers(const AnswerFile& file, std::string_view text, const AnswerContext& context, Answers& answers);
 
 // `text`, the file as the host has it (empty: it does not), with the answers that it lacks. nullopt: it lacks none, or cannot be
 // read as what it should be.

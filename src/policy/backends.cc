@@ -1,3 +1,9 @@
+// The backends as a table: what isolates at most how strongly, which may be chosen by a fallback, and in
+// which order they are tried.
+//
+// `mock` and `local` hold a command back as good as nothing, so only a user who names them gets them. A cloud
+// is tried only where it is named, in `backend` or in `fallback`: there the command and its files go to a
+// machine of another company.
 #include "policy/backends.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Checks for a policy that was written in code and so passed neither the parser nor merge().
+//
+// The same checks of paths, patterns and names apply as to a file. A relative path is an error: there is no
+// directory that it would be relative to.
 #include "policy/check_policy.h"
 
 #include <chrono>

@@ -1,3 +1,8 @@
+// The choice among backends: each in order, until one starts.
+//
+// A backend that isolates less than `isolation` asks for is skipped with that reason. After a failure the
+// next one is tried only if another backend could do better (is_worth_another): an error in the command or
+// the policy would be the same everywhere. If none starts, the error has the reason of each.
 #include "policy/choice.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// What the policies of macOS and Windows cannot express, key by key.
+//
+// A compiled policy that silently left out a rule would be weaker than the one it was made from. So each key
+// is either compiled or named here with the reason, and a unit test holds the tables to the schema: a new key
+// fails it until somebody has decided.
 #include "policy/compile_gaps.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// What is hidden, protected, cached and passed when nobody says otherwise: tables, each entry with its
+// reason.
+//
+// A name is listed if programs commonly keep keys there and go on without them. Hiding answers EACCES, and a
+// tool that stops at an unreadable settings file would stop every command.
 #include "policy/defaults.h"
 
 #include <array>
@@ -8,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "policy/agents.h"
 
 namespace belljar::policy {
@@ -464,7 +470,7 @@ std::vector<std::string> default_secret_paths(std::string_view home, std::string
 
 bool is_plain_file_secret(std::string_view path) noexcept {
   // libpq, and so psql, pgbench and pg_dump. A plain file that it may not open it passes over in silence.
-  return path.substr(path.rfind('/') + 1) == ".pgpass";
+  return file_name(path) == ".pgpass";
 }
 
 std::string gpg_directory(std::string_view home) { return std::string(home) + "/.gnupg"; }

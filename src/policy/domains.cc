@@ -1,3 +1,18 @@
+// Rules for hosts and requests: parsed, and asked.
+//
+// A destination is decided twice. decide_host() is asked before a name is looked up and knows only what the
+// client said; decide_address() is asked for each address that the name led to. Neither replaces the other:
+// the first keeps questions about refused names from the name servers, the second keeps an allowed name from
+// leading to 127.0.0.1 or 10.0.0.1.
+//
+// Deny wins over every other rule, and a denied range covers addresses in IPv6 that carry one of its IPv4
+// addresses (mapped, NAT64, 6to4, Teredo). An address that is not public needs a rule for that address or
+// range. A rule for a name is not enough, for the owner of the name decides where it leads.
+//
+// Paths of requests are compared as they stand. To normalise them would be to guess how the server does, and
+// servers differ: in what `..`, `//`, `;` and backslashes mean, how often they decode, and which letters they
+// fold (`%u002e` is a dot to some). So a path that could be read in two ways matches only rules that open the
+// whole host (is_ambiguous).
 #include "policy/domains.h"
 
 #include <algorithm>
@@ -60,13 +75,13 @@ Result<void> check_is_one_rule(std::string_view text) {
 }
 
 // The parts of a rule as text. An address in brackets may have a prefix length and a port behind it.
-struct Parts {
+struct RuleParts {
   std::string_view host, prefix, port;
   bool has_prefix = false, has_port = false;
 };
 
-Parts split(std::string_view text) {
-  Parts parts;
+RuleParts split_rule(std::string_view text) {
+  RuleParts parts;
   const bool bracket = text.starts_with('[');
   const std::size_t after = bracket ? std::min(text.find(']'), text.size()) : 0;
   const bool bare_v6 = !bracket && std::ranges::count(text, ':') > 1;
@@ -84,7 +99,7 @@ Parts split(std::string_view text) {
   return parts;
 }
 
-Result<void> set_range(DomainRule& rule, const Parts& parts, const Ip& ip) {
+Result<void> set_range(DomainRule& rule, const RuleParts& parts, const Ip& ip) {
   const int most = ip.v6 ? 128 : 32;
   rule.kind = DomainRule::Kind::kAddress;
   rule.range = {ip, most};
@@ -236,7 +251,7 @@ Result<DomainRule> parse_domain_rule(std::string_view text) {
   DomainRule rule;
   rule.text = text;
   BELLJAR_CHECK(check_is_one_rule(text));
-  Parts parts = split(text);
+  RuleParts parts = split_rule(text);
   if (parts.has_port) {
     rule.port = parse_port(parts.port);
     if (!rule.port) return bad_rule(text, "what follows the colon is no port (1 to 65535)", kForms);

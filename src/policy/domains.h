@@ -1,12 +1,12 @@
-// Rules for destinations, and what they say of one. Pure values: the proxy asks them, `policy explain --host` asks them.
+// Rules for destinations, and the verdict on one. Pure values, for the proxy and for `policy explain --host`.
 //
 //   example.com        that name            192.0.2.7          that address
 //   *.example.com      names below it only  10.0.0.0/8         a range
 //   **.example.com     both                 [fd00::1]:8080     an address with a port; fd00::/8 and [fd00::]/8:443 are ranges
 //   *                  any public host      each with an optional :PORT
 //
-// Deny wins. A rule for names never opens an address that is not public: that takes a rule for the address or its range, whether
-// the client named the address or a name led to it.
+// Deny wins. A rule for names never opens an address that is not public: that needs a rule for the address or
+// its range, no matter whether the client named the address or a name led to it.
 #pragma once
 
 #include <optional>
@@ -42,8 +42,9 @@ bool domain_covers(std::string_view have, std::string_view wanted);
 // Whether `rule` covers exactly this destination, as it stands.
 bool covers_destination(const DomainRule& rule, const Destination& destination) noexcept;
 
-// `GET,HEAD example.com:8080/path`: requests to a host that the other rules do not open, in the clear or in TLS that is looked into
-// (look.h). Whatever cannot be looked into (a protocol that is not HTTP, an upgrade, network.tls_passthrough) does not get there.
+// `GET,HEAD example.com:8080/path`: requests to a host that the other rules do not open, in the clear or in
+// intercepted TLS (tls_interception.h). Traffic that cannot be read (a protocol other than HTTP, an upgrade,
+// network.tls_passthrough) does not get there.
 struct RequestRule {
   DomainRule host;
   std::vector<std::string> methods;  // empty: every one (`*`)

@@ -1,4 +1,9 @@
 // The environment of a command, from the policy and the caller's.
+//
+// The order of the rules for one variable: `pass` lets it through by its exact name, whatever else is said;
+// otherwise it must be inherited or included, and not excluded. Exclusion comes last, so that a secret which
+// an include pattern covers by accident stays outside. What the policy sets, and then what the call sets,
+// replaces all of that.
 #include <algorithm>
 
 #include "policy/defaults.h"

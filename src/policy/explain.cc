@@ -1,3 +1,11 @@
+// The effective policy in words: as TOML or JSON that reads back to the same policy, and with the origin of
+// each value.
+//
+// `policy show` writes the keys that have a value, so that its output is a policy file. `policy explain`
+// writes the complete rules instead, with what the mode, the secrets and the temporary directories imply,
+// since that is what judges a path. The default secrets are counted in one line: hundreds of them would hide
+// the rules that a person wrote. Passwords in URLs are replaced, for such output ends in logs and bug
+// reports.
 #include "policy/explain.h"
 
 #include <algorithm>

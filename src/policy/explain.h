@@ -55,8 +55,8 @@ struct HostAnswer {
   std::string origin;        // of the list it stands in, or of network.mode
   std::string text;          // one sentence
   std::string next;          // what would open it; empty when allowed
-  bool looked_into = false;  // whether the proxy looks into its TLS
-  std::string look;          // why, or why not; empty when it is refused
+  bool intercepted = false;  // whether the proxy intercepts TLS to it
+  std::string interception;  // why, or why not; empty when it is refused
 };
 Result<HostAnswer> explain_host(const Effective& effective, std::string_view host);
 std::string to_text(const HostAnswer& answer);

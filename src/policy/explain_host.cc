@@ -3,7 +3,7 @@
 #include "policy/domains.h"
 #include "policy/explain.h"
 #include "policy/json.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {
@@ -49,11 +49,12 @@ Result<HostAnswer> explain_host(const Effective& effective, std::string_view hos
   } else {
     const HostRules rules = BELLJAR_TRY(make_host_rules(network));
     answer = judge(effective, rules, destination);
-    const LookVerdict look = decide_look(rules, BELLJAR_TRY(make_look_rules(network)), destination);
-    answer.looked_into = answer.allowed && look.looks();
-    if (answer.allowed) answer.look = explain_look(look);
+    const InterceptionVerdict interception = decide_interception(rules, BELLJAR_TRY(make_interception_rules(network)), destination);
+    answer.intercepted = answer.allowed && interception.intercepts();
+    if (answer.allowed) answer.interception = explain_interception(interception);
     // What cannot be looked into does not get where only requests may go.
-    if (look.why == Look::kPassthrough && answer.reason == "requests") answer.look += "; then only http:// gets there";
+    if (interception.why == InterceptionReason::kPassthrough && answer.reason == "requests")
+      answer.interception += "; then only http:// gets there";
   }
   answer.destination = to_string(destination);
   return answer;
@@ -62,7 +63,7 @@ Result<HostAnswer> explain_host(const Effective& effective, std::string_view hos
 std::string to_text(const HostAnswer& answer) {
   std::string text = format("{}: {}\n  why:   {}\n", answer.destination, answer.allowed ? "allowed" : "refused", answer.text);
   if (!answer.rule.empty()) text += format("  rule:  {}  # {}\n", escaped(answer.rule), answer.origin);
-  if (!answer.look.empty()) text += format("  tls:   looked into: {}\n", escaped(answer.look));
+  if (!answer.interception.empty()) text += format("  tls:   looked into: {}\n", escaped(answer.interception));
   if (answer.allowed && answer.reason == "allowed")
     text += "  note:  a name that leads to an address that is not public is refused when it is resolved\n";
   if (!answer.next.empty()) text += format("  next:  {}\n", answer.next);
@@ -74,7 +75,7 @@ std::string to_json_text(const HostAnswer& answer) {
       "{{\"destination\":{},\"allowed\":{},\"reason\":{},\"rule\":{},\"origin\":{},\"text\":{},\"next\":{},\"looked_into\":{},"
       "\"look\":{}}}\n",
       json_text(answer.destination), answer.allowed, json_text(answer.reason), json_text(answer.rule), json_text(answer.origin),
-      json_text(answer.text), json_text(answer.next), answer.looked_into, json_text(answer.look));
+      json_text(answer.text), json_text(answer.next), answer.intercepted, json_text(answer.interception));
 }
 
 }  // namespace belljar::policy

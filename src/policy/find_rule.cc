@@ -1,4 +1,7 @@
-// The judge of file-system rules.
+// The one judge of file-system rules: the most specific rule wins, whatever order they were written in.
+//
+// A rule of the longest prefix needs no order between layers, and a person can predict it. Of two rules for
+// the same path the stricter holds.
 #include "belljar/policy.h"
 #include "policy/file_rules.h"
 #include "policy/paths.h"

@@ -1,3 +1,10 @@
+// The one spelling of a host, so that rules compare equal what resolvers would treat as equal.
+//
+// `127.1`, `0x7f.1` and `2130706433` are all 127.0.0.1 to inet_aton(3), and so to many clients. As in the
+// WHATWG URL standard, a name whose last label is a number is an IPv4 address or an error, never a name:
+// otherwise a deny rule for 127.0.0.0/8 could be passed by in another spelling. Names are compared in lower
+// case and without the last dot. Letters beyond ASCII are refused: which ASCII name they mean depends on the
+// version of IDNA that a client has.
 #include "policy/host.h"
 
 #include <algorithm>

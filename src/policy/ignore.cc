@@ -1,3 +1,7 @@
+// Which refusals reports leave out: `GLOB on OPERATION by PROGRAM` for files, `HOST[:PORT]` for the network.
+//
+// The suffixes are taken from the end of the text, because a path may itself hold " on " or " by ". Ignoring
+// changes reports alone: the act stays refused.
 #include "policy/ignore.h"
 
 #include <algorithm>
@@ -18,8 +22,8 @@ struct FilePattern {
   std::string_view program = "*";
 };
 
-// Takes " WORD name" from the end of `text`.
-std::string_view take_suffix(std::string_view& text, std::string_view word, std::string_view otherwise) noexcept {
+// Cuts " WORD name" off the end of `text`.
+std::string_view cut_suffix(std::string_view& text, std::string_view word, std::string_view otherwise) noexcept {
   const std::size_t at = text.rfind(word);
   if (at == std::string_view::npos) return otherwise;
   const std::string_view name = text.substr(at + word.size());
@@ -29,8 +33,8 @@ std::string_view take_suffix(std::string_view& text, std::string_view word, std:
 
 FilePattern split_file(std::string_view text) noexcept {
   FilePattern pattern;
-  pattern.program = take_suffix(text, " by ", "*");
-  pattern.operation = take_suffix(text, " on ", "*");
+  pattern.program = cut_suffix(text, " by ", "*");
+  pattern.operation = cut_suffix(text, " on ", "*");
   pattern.glob = text;
   return pattern;
 }

@@ -1,3 +1,9 @@
+// Addresses: text, ranges, and which of them are public.
+//
+// Public is what may be reached by a rule for names; the tables are IANA's special-purpose registries (RFC
+// 6890). In IPv6 only 2000::/3 is handed out, so everything outside of it is refused without being listed. An
+// address that carries an IPv4 address (NAT64, RFC 6052) is as public as that one: a gateway would deliver it
+// there.
 #include "policy/ip.h"
 
 #include <algorithm>

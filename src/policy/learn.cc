@@ -1,3 +1,9 @@
+// A policy from a recording of what a command touched.
+//
+// Grants are made as few and as plain as a person can review: directories of the system as a whole, a
+// directory instead of many files in it, nothing below what is granted already. Three things are never
+// granted by themselves, but told, so that a person decides: what the policy refused while learning, names
+// that are protected, and a home directory that was merely listed.
 #include "policy/learn.h"
 
 #include <algorithm>
@@ -23,13 +29,13 @@
 #include "policy/file_rules.h"
 #include "policy/host.h"
 #include "policy/ip.h"
-#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/paths.h"
 #include "policy/permit.h"
 #include "policy/protected.h"
 #include "policy/refusal.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {
@@ -259,7 +265,7 @@ class Learner {
   Used used_hosts() const {
     Used used;
     const auto& network = policy_.network;
-    const auto look = make_look_rules(network);
+    const auto interception = make_interception_rules(network);
     for (const EgressRecord& record : input_.result.egress) {
       const auto host = parse_host(record.host);
       const bool leaves = record.protocol != "dns" && record.protocol != "host-port" && record.protocol != "publish";
@@ -270,8 +276,8 @@ class Learner {
       // A name that leads inside needs the address as well, as it did here.
       if (const auto ip = parse_ip(record.address); ip && !why_not_public(*ip).empty())
         used.domains.insert(to_string(Destination{{.name = {}, .ip = ip}, record.port}));
-      if (!look) continue;
-      for (const Credential* credential : credentials_for(*look, place)) used.credentials.insert(credential->text);
+      if (!interception) continue;
+      for (const Credential* credential : credentials_for(*interception, place)) used.credentials.insert(credential->text);
     }
     return used;
   }

@@ -1,3 +1,21 @@
+// Layers joined to one policy. merge.h has the rules; this is how they are kept.
+//
+// Layers are applied in ascending order to one policy, each key in the way that its row in the schema says.
+// File-system rules are collected in a list of their own, with an index by path, because the same path again
+// replaces a rule in its place.
+//
+// A layer from the workspace is judged twice. While it is applied, each setting is compared with what the
+// layers below say (check_narrows). It is not compared with its own earlier lines, or two of them could widen
+// together what none may alone. At the end its rules are held to the trusted layers once more: a higher layer
+// may have closed a directory, and a deeper path that the project file names as writable would be more
+// specific than that, and win.
+//
+// The mode comes before everything else of a layer. It drops the rules of lower layers and must not drop
+// those that stand beside it.
+//
+// complete_entries() spells out what the mode, the secrets and the temporary directories imply, as rules like
+// any other, so that find_rule() alone judges a path and `policy explain` shows the rule that decides. An
+// implied rule gives way to a layer's own rule for the very same path.
 #include "policy/merge.h"
 
 #include <algorithm>

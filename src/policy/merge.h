@@ -7,9 +7,8 @@
 // - `mode = "read-only"` drops the write rules of lower layers: who asks for read-only means all of it.
 // - a `network.mode` that is not proxy drops the `allowed_domains` of lower layers; denied ones stay, and are refused where nothing
 //   holds them.
-// - danger-full-access and external-sandbox drop file and network rules of lower layers; a rule that the same or a higher layer
-// sets
-//   contradicts the mode and is an error.
+// - danger-full-access and external-sandbox drop file and network rules of lower layers. A rule that the same or a higher layer
+//   sets contradicts the mode and is an error.
 // - A layer from inside the workspace may only narrow (narrow.h).
 // - Where the workspace is a linked work tree, its repository is written to as a `.git` in the workspace would be, unless some rule
 //   speaks of it or of what is above it.
@@ -31,7 +30,7 @@
 
 namespace belljar::policy {
 
-// What the caller knows of the place: absolute paths, or empty where there is none.
+// The caller's directories: absolute paths, or empty where there is none.
 struct MergeContext {
   std::string workspace;       // canonical
   std::string home;            // $HOME

@@ -1,3 +1,12 @@
+// What a file inside the workspace may say. The command can write that file, so it may take away and never
+// give.
+//
+// Each key says in the schema in which direction it narrows, and a key without one may only repeat the value
+// in force. An unset limit counts as unlimited, or as zero where unset means none. An explicit empty list
+// clears a grant, which narrows, but it would clear refusals as well, so lists of refusals may not be empty.
+//
+// Variables are the weak place. Most programs can be steered by some variable, so names are refused by a long
+// list of patterns, and what is left may not change a value that another layer has set.
 #include "policy/narrow.h"
 
 #include <algorithm>
@@ -97,9 +106,9 @@ Result<void> check_stricter(const Setting& setting, const std::optional<Value>& 
 bool at_most(const Value& a, const Value& b) {
   return std::visit(
       [&b](const auto& left) {
-        using Held = std::remove_cvref_t<decltype(left)>;
+        using Alternative = std::remove_cvref_t<decltype(left)>;
         if constexpr (requires { left <= left; }) {
-          const auto* right = std::get_if<Held>(&b);
+          const auto* right = std::get_if<Alternative>(&b);
           return right != nullptr && left <= *right;
         } else {
           return false;

@@ -1,5 +1,6 @@
-// What a layer from inside the workspace may say. The command can write there, so its word must never open anything
-// (CVE-2025-59532, CVE-2026-25725: a policy file that the sandboxed agent wrote for its own next run).
+// Checks that a layer from inside the workspace only narrows: the command can write there, so such a layer
+// must never open anything (CVE-2025-59532, CVE-2026-25725: a policy file that the sandboxed agent wrote for its
+// own next run).
 #pragma once
 
 #include "belljar/policy.h"

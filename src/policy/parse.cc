@@ -1,3 +1,8 @@
+// A document of TOML or JSON as a layer: each key looked up in the schema, its value read by the key's type.
+//
+// Both formats come as the same tree of nodes with positions, so nothing below knows which it was, and every
+// error can show the line. Without `all_` the first error ends the reading. With it, every error is collected
+// and the setting that has it left out, for `policy check`.
 #include "policy/parse.h"
 
 #include <algorithm>
@@ -23,22 +28,22 @@ class Reader {
     if (root.kind != Node::Kind::kTable) return wrong(root, "a policy", "a table of keys");
     for (const Member& member : root.members) {
       if (is_table(member.key)) BELLJAR_CHECK(table(member));
-      else BELLJAR_CHECK(kept(key(member, member.key)));
+      else BELLJAR_CHECK(collected(key(member, member.key)));
     }
-    BELLJAR_CHECK(kept(check_what_stays(root)));
+    BELLJAR_CHECK(collected(check_what_stays(root)));
     return std::move(layer_);
   }
 
  private:
-  Result<void> kept(Result<void> done) const {
+  Result<void> collected(Result<void> done) const {
     if (done || all_ == nullptr) return done;
     all_->push_back(std::move(done).error());
     return {};
   }
-  // An element of a list: read into `to`, or kept as an error.
+  // An element of a list: read into `to`, or collected as an error.
   template <class T>
-  Result<void> take(Result<T> element, std::vector<T>& to) const {
-    if (!element) return kept(std::move(element).error());
+  Result<void> add_element(Result<T> element, std::vector<T>& to) const {
+    if (!element) return collected(std::move(element).error());
     to.push_back(*std::move(element));
     return {};
   }
@@ -54,8 +59,8 @@ class Reader {
   }
 
   Result<void> table(const Member& member) {
-    if (member.value.kind != Node::Kind::kTable) return kept(wrong(member.value, quoted(member.key), "a table"));
-    for (const Member& inner : member.value.members) BELLJAR_CHECK(kept(key(inner, member.key + "." + inner.key)));
+    if (member.value.kind != Node::Kind::kTable) return collected(wrong(member.value, quoted(member.key), "a table"));
+    for (const Member& inner : member.value.members) BELLJAR_CHECK(collected(key(inner, member.key + "." + inner.key)));
     return {};
   }
 
@@ -231,7 +236,7 @@ class Reader {
       if (node.text == "full") return Value(std::string("host"));
       if (node.text == "restricted") return Value(std::string("proxy"));
       if (node.text == "none") return Value(std::string("none"));
-      const std::string_view right = node.text == "limited" ? said_elsewhere(known.name, node.text) : std::string_view();
+      const std::string_view right = node.text == "limited" ? known_synonym(known.name, node.text) : std::string_view();
       return wrong(node, "`network_mode`", "full, restricted or none").next(std::string(right));
     }
     auto result = value_from_text(known, node.text);
@@ -256,7 +261,7 @@ class Reader {
       Result<void> checked =
           text ? check_word(known, item) : wrong(item, format("an element of `{}`", known.name), "text in quotes");
       const bool fine = checked.has_value();
-      BELLJAR_CHECK(kept(std::move(checked)));
+      BELLJAR_CHECK(collected(std::move(checked)));
       if (!fine) continue;
       result.push_back(item.text);
       items.push_back(origin(item.at));
@@ -299,7 +304,7 @@ class Reader {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<FsEntry> result;
     result.reserve(node.items.size());
-    for (const Node& item : node.items) BELLJAR_CHECK(take(entry(item), result));
+    for (const Node& item : node.items) BELLJAR_CHECK(add_element(entry(item), result));
     return Value(std::move(result));
   }
 
@@ -347,7 +352,7 @@ class Reader {
   Result<Value> volumes(const Key& known, const Node& node) const {
     if (node.kind != Node::Kind::kList) return wrong(node, format("`{}`", known.name), expected(known));
     std::vector<Volume> result;
-    for (const Node& item : node.items) BELLJAR_CHECK(take(volume(item), result));
+    for (const Node& item : node.items) BELLJAR_CHECK(add_element(volume(item), result));
     return Value(std::move(result));
   }
 

@@ -1,3 +1,10 @@
+// Paths and patterns as text; no system call.
+//
+// Globs are matched in two levels, components and characters within one, by the same algorithm: on a mismatch
+// only the last star is tried again, one step further. That is enough, since whatever an earlier star could
+// take, the later one can take as well; and it bounds the time by the product of the lengths, where trying
+// every star again would be exponential for patterns like `a*a*a*b`. Characters that other matchers give a
+// meaning (`{`, `\`, `[^`) are errors: a rule that silently matches nothing protects nothing.
 #include "policy/paths.h"
 
 #include <cstddef>
@@ -13,9 +20,9 @@
 #include "belljar/result.h"
 #include "policy/domains.h"
 #include "policy/ignore.h"
-#include "policy/look.h"
 #include "policy/proxy_url.h"
 #include "policy/schema.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::policy {
 namespace {
@@ -240,7 +247,7 @@ bool component_match(std::string_view pattern, std::string_view text) noexcept {
 }
 
 // The component at the front, and the rest without its slash.
-std::string_view take(std::string_view& path) noexcept {
+std::string_view next_component(std::string_view& path) noexcept {
   while (path.starts_with('/')) path.remove_prefix(1);
   const std::size_t slash = path.find('/');
   const std::string_view part = path.substr(0, slash);
@@ -255,8 +262,8 @@ bool glob_match(std::string_view glob, std::string_view path) noexcept {
   std::optional<std::pair<std::string_view, std::string_view>> back;
   for (;;) {
     std::string_view glob_rest = glob, path_rest = path;
-    const std::string_view pattern = take(glob_rest);
-    const std::string_view part = take(path_rest);
+    const std::string_view pattern = next_component(glob_rest);
+    const std::string_view part = next_component(path_rest);
     if (pattern == "**") {
       back = {glob_rest, path};
       glob = glob_rest;
@@ -268,7 +275,7 @@ bool glob_match(std::string_view glob, std::string_view path) noexcept {
       path = path_rest;
       continue;
     }
-    if (!back || take(back->second).empty()) return false;
+    if (!back || next_component(back->second).empty()) return false;
     glob = back->first;
     path = back->second;
   }
@@ -282,7 +289,7 @@ Result<std::string> glob_below(std::string_view glob, std::string_view top, std:
   };
   std::string plain;
   for (std::string_view rest = glob; !rest.empty();) {
-    const std::string_view part = take(rest);
+    const std::string_view part = next_component(rest);
     if (part == "..") return escapes();
     if (!part.empty() && part != ".") plain.append("/").append(part);
   }

@@ -1,3 +1,8 @@
+// What would permit an act that was refused: the flag, the line for a policy, and what it risks.
+//
+// The answer must work if it is followed, so each kind of refusal is traced to the rule that decided. Where
+// no grant outweighs that rule (a hidden place, a name that is a mount, a pattern), the answer is to change
+// the rule itself, or to do this one act outside the sandbox.
 #include "policy/permit.h"
 
 #include <algorithm>
@@ -12,6 +17,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "policy/agents.h"
@@ -165,7 +171,7 @@ bool is_left_to_git(const Violation& violation, bool& judged) {
       violation.operation == "link")
     return false;
   const std::string_view path = violation.target;
-  const std::string_view last = path.substr(path.rfind('/') + 1);
+  const std::string_view last = file_name(path);
   if (folds_to(last, ".git")) return violation.operation != "rename";
   bool below = false, hooks = false;
   for (std::size_t at = path.find('/'); at != std::string_view::npos; at = path.find('/', at + 1)) {
@@ -174,8 +180,7 @@ bool is_left_to_git(const Violation& violation, bool& judged) {
     if (below && folds_to(part, "hooks") && part.size() < rest.size()) hooks = true;
     below = below || folds_to(part, ".git");
   }
-  judged = std::ranges::any_of(git_control_names(),
-                               [&](std::string_view name) { return folds_to(last, name.substr(name.rfind('/') + 1)); });
+  judged = std::ranges::any_of(git_control_names(), [&](std::string_view name) { return folds_to(last, file_name(name)); });
   return below && (!hooks || last.ends_with(".sample"));
 }
 
@@ -230,7 +235,7 @@ Permit permit_protected(const Violation& violation) {
 
 // An agent's or editor's name: its directory would be a writable root by the grant, and the name protected in it.
 bool is_agent_name(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const std::string_view name = file_name(path);
   return !name.empty() && protected_length(name) == name.size();
 }
 

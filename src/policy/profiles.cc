@@ -33,7 +33,7 @@ Result<Layer> profile_layer(std::string_view name) {
     if (profile.name == name) return parse_toml(profile.toml, std::string(name) + ".toml", name);
     names.push_back(profile.name);
   }
-  const std::string_view near = nearest(name, names), right = said_elsewhere("mode", name);
+  const std::string_view near = nearest(name, names), right = known_synonym("mode", name);
   std::string all;
   for (const std::string_view known : names) all += format("{}{}", all.empty() ? "" : ", ", known);
   return Error(Code::kNotFound, format("there is no profile {}", quoted(name)))

@@ -1,3 +1,8 @@
+// Protected names in every spelling that some file system takes for them.
+//
+// `.GIT` opens `.git` on a file system that ignores case, and `.g<U+200C>it` does where ignorable code points
+// are dropped (CVE-2014-9390). Folding here covers all of these at once, whatever the file system under the
+// workspace does: the same tree may be used from another machine.
 #include "policy/protected.h"
 
 #include <algorithm>

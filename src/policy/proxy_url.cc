@@ -1,3 +1,8 @@
+// The URL of another proxy to leave by.
+//
+// Errors never repeat the URL, for it may hold a password. User and password may hold no control character
+// and no more than SOCKS5 can carry (255 bytes each, RFC 1929): a CR or LF in them would end a header of the
+// request to that proxy.
 #include "policy/proxy_url.h"
 
 #include <algorithm>

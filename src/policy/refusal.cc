@@ -1,3 +1,9 @@
+// Which rule is behind an errno of the kernel.
+//
+// Mounts hold the rules, so the kernel answers EROFS, EBUSY or EACCES and names no rule. The policy is asked
+// backwards: which rule would make this very call fail with this very errno? If none would, the errno came
+// from file modes or the like and is no refusal of ours: a wrong answer would send people to change a policy
+// that is not to blame.
 #include "policy/refusal.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The table of policy keys: one row for each, and everything else reads it (schema.h).
+//
+// `hostile` is written for every key, since the question decides what `narrow` may be: what does the worst
+// project file get out of this? A key for which the answer is more than a refusal, something missing or
+// something slower stays Narrow::kNever.
 #include "policy/schema.h"
 
 #include <algorithm>

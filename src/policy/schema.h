@@ -106,7 +106,7 @@ bool is_table(std::string_view name) noexcept;
 std::string_view nearest(std::string_view wrong, std::span<const std::string_view> names);
 // What to write here for a word that the documents or another tool have for it: "full-access" as a `mode`. `of`: a key, or "--" for
 // an option. Empty: no such word.
-std::string_view said_elsewhere(std::string_view of, std::string_view wrong);
+std::string_view known_synonym(std::string_view of, std::string_view wrong);
 // The nearest right key for a wrong dotted name ("limits.memmory" -> "limits.memory"; "memory" -> "limits.memory").
 std::string nearest_key(std::string_view wrong);
 

@@ -1,3 +1,8 @@
+// Which workspaces of other sandboxes are hidden from this one.
+//
+// All are, except where hiding would break what was asked for: inside this workspace, around the home
+// directory, and where a rule or a volume names a part of it. Sorted by name, a directory comes before all
+// that lies in it, so one pass is enough to drop what a hidden directory covers anyway.
 #include "policy/siblings.h"
 
 #include <algorithm>

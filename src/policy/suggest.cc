@@ -1,4 +1,9 @@
-// The nearest right name for a wrong one.
+// The nearest right name for a wrong one: a key, an option, a profile.
+//
+// Words that another tool or the documents use come first, from a table: no distance leads from `full_access`
+// to `danger-full-access`. Otherwise the edit distance decides, with a swap of neighbours as one mistake, and
+// after both were brought to one spelling: dashes, case and camelCase do not count. A right last word in a
+// wrong table is the commonest mistake, so it is tried before the distance.
 #include <algorithm>
 #include <numeric>
 
@@ -34,14 +39,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
-struct Elsewhere {
+struct Synonym {
   std::string_view of, wrong, right;
 };
 constexpr std::string_view kFullAccess = "write `danger-full-access`: no sandbox holds the command then";
 constexpr std::string_view kLimited =
     "write network.methods = \"limited\" (`--net-methods limited`), which lets GET, HEAD and OPTIONS pass, beside network.mode = "
     "\"proxy\"";
-constexpr Elsewhere kSaidElsewhere[] = {
+constexpr Synonym kSynonyms[] = {
     {"mode", "full_access", kFullAccess},
     {"network.mode", "limited", kLimited},
     {"network.mode", "full", "write `host`"},
@@ -75,11 +80,11 @@ std::string_view nearest(std::string_view wrong, std::span<const std::string_vie
   return best;
 }
 
-std::string_view said_elsewhere(std::string_view of, std::string_view wrong) {
+std::string_view known_synonym(std::string_view of, std::string_view wrong) {
   if (wrong.size() > kLongestName) return {};
   const std::string word = canonical(wrong);
-  const auto* found = std::ranges::find_if(kSaidElsewhere, [&](const Elsewhere& one) { return one.of == of && one.wrong == word; });
-  return found == std::end(kSaidElsewhere) ? std::string_view() : found->right;
+  const auto* found = std::ranges::find_if(kSynonyms, [&](const Synonym& one) { return one.of == of && one.wrong == word; });
+  return found == std::end(kSynonyms) ? std::string_view() : found->right;
 }
 
 std::string nearest_key(std::string_view wrong) {

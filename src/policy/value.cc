@@ -1,4 +1,8 @@
 // Values of keys: from text, into a Policy, out of it, and as TOML.
+//
+// A Key points to its field by a function that returns a variant of pointers, so one visit serves all keys,
+// and a new key needs no code here. store() accepts a value only if its type is the field's: the parser has
+// made it by the key's type, and an enumeration comes as text.
 #include <charconv>
 #include <cmath>
 #include <type_traits>
@@ -45,7 +49,7 @@ Result<Value> enum_from(const Key& key, std::string_view text) {
   }
   std::string all;
   for (const std::string_view name : names) all += format("{}`{}`", all.empty() ? "" : ", ", name);
-  const std::string_view near = nearest(text, names), known = said_elsewhere(key.name, text);
+  const std::string_view near = nearest(text, names), known = known_synonym(key.name, text);
   std::string next = !known.empty() ? std::string(known) : near.empty() ? "" : format("did you mean `{}`?", near);
   if (key.name == "backend") next = backend_hint(text);
   Error error(Code::kInvalidArgument, format("{} is not a value of `{}`", quoted(text), key.name));

@@ -1,3 +1,8 @@
+// Refusals in words: for a model, and for people.
+//
+// A model gets few lines: alike refusals are counted in one, and what does not fit is counted at the end,
+// since a loop can be refused thousands of times. Everything that came from inside the sandbox is escaped. A
+// path can hold terminal escapes, and a line feed in it could pretend to be a line of ours.
 #include "belljar/violation_text.h"
 
 #include <algorithm>

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/txn.h"
 #include "broker/control_files.h"
 #include "broker/file_rules.h"
@@ -82,7 +83,7 @@ class Rules {
   // The change completes a git directory: what lies on the host already counts from then on, whoever put it there and when.
   std::optional<std::string> judge_host(const Candidate& candidate, const std::string& path, bool directory) const {
     const std::string& changed = candidate.change.path;
-    if (!broker::is_git_marker(broker::last_of(changed))) return std::nullopt;
+    if (!broker::is_git_marker(file_name(changed))) return std::nullopt;
     const broker::Ruling ruling = rules_.rule_for(act_of(candidate.change), path, directory, Around(candidate, Without::kItself));
     if (ruling.answer != broker::Answer::kMakesGitDir) return std::nullopt;
     const std::size_t slash = changed.rfind('/');

@@ -17,7 +17,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "egress/environment.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::runtime {
 
@@ -162,8 +162,8 @@ Result<std::optional<Interception>> Interception::create(const Policy& policy, e
                                                          const std::vector<std::string>& caller_env, backend::Workplace& place) {
   const bool drops = policy.mode == Mode::kDangerFullAccess || policy.mode == Mode::kExternalSandbox;
   if (policy.network.mode != NetMode::kProxy || drops) return std::optional<Interception>();
-  const policy::LookRules rules = BELLJAR_TRY(policy::make_look_rules(policy.network));
-  if (!policy::wants_look(policy.network)) {
+  const policy::InterceptionRules rules = BELLJAR_TRY(policy::make_interception_rules(policy.network));
+  if (!policy::wants_interception(policy.network)) {
     // No rule needs it now. A wrong name is told all the same, before the day one does.
     const auto& file = policy.network.tls_ca_file;
     if (file && ::access(file->c_str(), R_OK) != 0)

@@ -1,5 +1,5 @@
-// What one sandbox needs where TLS is looked into (policy/look.h): its authority, the files and variables that make programs inside
-// trust it, and the credentials. Made before the backend prepares, since the files belong to its plan.
+// What one sandbox needs where TLS is looked into (policy/tls_interception.h): its authority, the files and variables that make
+// programs inside trust it, and the credentials. Made before the backend prepares, since the files belong to its plan.
 #pragma once
 
 #include <memory>

@@ -38,25 +38,25 @@ void raise_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-egress::Doors take_doors(Inside inside) {
+egress::ProxySockets take_doors(Inside inside) {
   using Purpose = launch::InnerSocket::Purpose;
-  egress::Doors doors;
+  egress::ProxySockets doors;
   doors.init_pid = inside.init_pid;
   std::vector<UniqueFd>& sockets = inside.sockets;
   for (std::size_t i = 0; i < sockets.size() && i < inside.planned.size(); ++i) {
     if (!sockets[i].valid()) continue;
     switch (inside.planned[i].purpose) {
       case Purpose::kProxy:
-        doors.listeners.push_back({egress::Way::kProxy, std::move(sockets[i])});
+        doors.listeners.push_back({egress::ClientKind::kProxy, std::move(sockets[i])});
         break;
       case Purpose::kDirect:
-        doors.listeners.push_back({egress::Way::kDirect, std::move(sockets[i])});
+        doors.listeners.push_back({egress::ClientKind::kDirect, std::move(sockets[i])});
         break;
       case Purpose::kDnsStream:
-        doors.listeners.push_back({egress::Way::kDnsStream, std::move(sockets[i])});
+        doors.listeners.push_back({egress::ClientKind::kDnsStream, std::move(sockets[i])});
         break;
       case Purpose::kHostPort:
-        doors.listeners.push_back({egress::Way::kHostPort, std::move(sockets[i]), inside.planned[i].host_port});
+        doors.listeners.push_back({egress::ClientKind::kHostPort, std::move(sockets[i]), inside.planned[i].host_port});
         break;
       case Purpose::kMaker:
         doors.maker = std::move(sockets[i]);
@@ -193,7 +193,7 @@ Result<void> Outlet::plan_ports(EnforcementReport& report) {
   if (network.publish.size() + network.host_ports.size() > kMostPorts)
     return Error(Code::kResourceExhausted, format("cannot join more than {} ports", kMostPorts)).next("publish fewer");
   for (const PortPair& ports : network.publish)
-    published_.push_back({egress::Way::kPublished, BELLJAR_TRY(listen_on_host(ports.host)), ports.inside});
+    published_.push_back({egress::ClientKind::kPublished, BELLJAR_TRY(listen_on_host(ports.host)), ports.inside});
   const auto list = [](const std::vector<PortPair>& all) {
     std::string text;
     for (const PortPair& ports : all) text += (text.empty() ? "" : ", ") + to_string(ports);
@@ -234,10 +234,10 @@ Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_d
   BELLJAR_CHECK(check_transparent(inside, report));
   egress::ProxyOptions options;
   options.fake_addresses = inside.fake_addresses;
-  egress::Doors doors = take_doors(std::move(inside));
+  egress::ProxySockets doors = take_doors(std::move(inside));
   if (policy_.network.mode == NetMode::kProxy && doors.listeners.empty())
     return Error(Code::kInternal, "cannot serve the sandbox's network").reason("the backend made no socket for the proxy");
-  for (egress::Door& door : published_) doors.listeners.push_back(std::move(door));
+  for (egress::ProxyListener& door : published_) doors.listeners.push_back(std::move(door));
   if (spare_descriptors) raise_open_files();
   options.rules = BELLJAR_TRY(policy::make_host_rules(policy_.network));
   options.methods = policy_.network.methods == NetMethods::kLimited ? egress::Methods::kLimited : egress::Methods::kFull;
@@ -248,7 +248,7 @@ Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_d
   options.mode_origin = origin_of(origins_, "network.methods");
   options.credentials_origin = origin_of(origins_, "network.credentials");
   options.upstream = std::move(upstream_);
-  options.look = BELLJAR_TRY(policy::make_look_rules(policy_.network));
+  options.interception = BELLJAR_TRY(policy::make_interception_rules(policy_.network));
   if (interception_ != nullptr) {
     options.interceptor = interception_->interceptor();
     options.credentials = interception_->credentials();
@@ -279,7 +279,7 @@ Result<policy::HostRules> Outlet::check_hosts(const Network& network) const {
         .reason("no proxy of ours serves this sandbox")
         .next("start it with network.mode = \"proxy\"");
   policy::HostRules rules = BELLJAR_TRY(policy::make_host_rules(network));
-  if (!rules.requests.empty() && interception_ == nullptr && policy::wants_look(network))
+  if (!rules.requests.empty() && interception_ == nullptr && policy::wants_interception(network))
     return Error(Code::kFailedPrecondition, "cannot use rules for requests")
         .reason("the sandbox was started without a look into TLS")
         .next("start it with network.allowed_requests, or allow the whole host");

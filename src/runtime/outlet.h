@@ -79,7 +79,7 @@ class Outlet {
   const Interception* interception_;
   std::string credential_;
   std::optional<egress::Upstream> upstream_;
-  std::vector<egress::Door> published_;
+  std::vector<egress::ProxyListener> published_;
   std::unique_ptr<egress::Proxy> proxy_;
 };
 

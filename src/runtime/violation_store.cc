@@ -16,6 +16,7 @@
 
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/paths.h"
 #include "base/read_file.h"
 #include "base/write_all.h"
 #include "policy/paths.h"
@@ -157,7 +158,7 @@ Result<UniqueFd> ViolationStore::open_for_keeping() const {
   make_directories(parent);  // mode 0700, as the XDG Base Directory Specification asks
   const UniqueFd above(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!above.valid()) return failed(format("cannot keep refusals in {}", quoted(state_)), "open", errno);
-  const UniqueFd state = BELLJAR_TRY(own_directory(above.get(), state_.substr(state_.rfind('/') + 1), state_));
+  const UniqueFd state = BELLJAR_TRY(own_directory(above.get(), std::string(file_name(state_)), state_));
   return own_directory(state.get(), "violations", path());
 }
 

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/paths.h"
 #include "shell/grammar.h"
 #include "shell/reader.h"
 
@@ -31,8 +32,7 @@ Script ShellReader::read(std::string_view text, std::string_view input) {
 
 std::string_view program_name(const Part& part) noexcept {
   if (part.argv.empty() || !part.argv[0].fixed) return {};
-  const std::string_view text = part.argv[0].text;
-  return text.substr(text.rfind('/') + 1);
+  return file_name(part.argv[0].text);
 }
 
 std::string shown(const Word& word) {

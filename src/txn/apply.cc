@@ -1,3 +1,20 @@
+// The steps of a commit, done and undone.
+//
+// Each step can be cut off at any system call and begun again, because what lies where tells how far it came.
+// "nK" in the stage is the new thing of step K; after an exchange the old thing has that name. "oK" is where
+// the old thing goes if it is removed, or cannot be exchanged. Is the noted inode at the name? Then the step
+// was done. Is "oK" in the stage? Then the old one is away and the new one still to come.
+//
+// Replacing is RENAME_EXCHANGE, so that the name is never missing, and the old thing lands in the stage where
+// only we can reach it. There it is compared with the identity that was planned: nobody else can change it
+// any more. New names are made with RENAME_NOREPLACE. File systems without these flags (EINVAL, some network
+// ones) get two plain renames; then the name is missing for a moment.
+//
+// Undoing goes backwards and stops at nothing: each step that can be taken back is. A file that somebody
+// wrote to after we had put it there stays, and is named in the error: it is the host's now.
+//
+// Directories that their owner made read-only are opened for the moment of one rename and closed again. Their
+// modes are in the journal, in case that moment is cut off.
 #include "txn/apply.h"
 
 #include <fcntl.h>
@@ -117,7 +134,7 @@ class Worker {
 
   Result<void> apply(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
-    const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    const ParentAndName spot = BELLJAR_TRY(open_parent(workspace_, op.path));
     const OpenedDirectory opened(spot.parent.get());
     if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kYes);
     if (op.kind == Op::Kind::kRemove) return remove(op, spot);
@@ -129,7 +146,7 @@ class Worker {
 
   Result<void> undo(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.old_mode, op.old_attributes);
-    const Spot spot = BELLJAR_TRY(find_spot(workspace_, op.path));
+    const ParentAndName spot = BELLJAR_TRY(open_parent(workspace_, op.path));
     const OpenedDirectory opened(spot.parent.get());
     if (op.kind == Op::Kind::kPut) set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kYes);
     BELLJAR_CHECK(op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot));
@@ -138,7 +155,7 @@ class Worker {
   }
 
  private:
-  Result<void> put(const Op& op, const Spot& spot) {
+  Result<void> put(const Op& op, const ParentAndName& spot) {
     const int dir = spot.parent.get();
     const auto there = identity_at(dir, spot.name);
     if (there && there->ino == op.staged.ino && there->type == op.staged.type)
@@ -160,7 +177,7 @@ class Worker {
   }
 
   // Without an exchange: the old file is away, the new one is not there yet.
-  Result<void> put_second(const Op& op, const Spot& spot) {
+  Result<void> put_second(const Op& op, const ParentAndName& spot) {
     const int error = rename_new(stage_, new_name(op), spot.parent.get(), spot.name);
     if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
@@ -170,7 +187,7 @@ class Worker {
     return check_old(stage_, find_status(stage_, old_name(op)) ? old_name(op) : new_name(op), op);
   }
 
-  Result<void> remove(const Op& op, const Spot& spot) {
+  Result<void> remove(const Op& op, const ParentAndName& spot) {
     if (find_status(stage_, old_name(op))) return check_old(stage_, old_name(op), op);
     if (::renameat(spot.parent.get(), spot.name.c_str(), stage_, old_name(op).c_str()) < 0) {
       if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
@@ -179,7 +196,7 @@ class Worker {
     return check_old(stage_, old_name(op), op);
   }
 
-  Result<void> unput(const Op& op, const Spot& spot) {
+  Result<void> unput(const Op& op, const ParentAndName& spot) {
     const int dir = spot.parent.get();
     const auto there = identity_at(dir, spot.name);
     const bool ours = there && there->ino == op.staged.ino && there->type == op.staged.type;
@@ -200,7 +217,7 @@ class Worker {
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
   }
 
-  Result<void> unremove(const Op& op, const Spot& spot) {
+  Result<void> unremove(const Op& op, const ParentAndName& spot) {
     if (!find_status(stage_, old_name(op))) return {};
     const int error = rename_new(stage_, old_name(op), spot.parent.get(), spot.name);
     if (error == EEXIST) return changed(op, "another of that name was made after the commit had removed it");

@@ -1,5 +1,6 @@
-// The steps of a commit, done and undone. Each can be told to be done from what lies where, so both may be cut off anywhere and
-// begun again: the new file has an inode number that was noted, and what was there before is kept beside until the very end.
+// Does and undoes the steps of a commit. What lies where tells how far a step came, so both directions may be
+// cut off anywhere and begun again: the inode number of the new file was noted, and the old file is kept in
+// the stage until the very end.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,15 @@
+// Bases: what the host had under each name when the command saw it.
+//
+// Overlayfs does not say what a changed file looked like before, so that is noted when the run ends, from the
+// host's file as it is then, if that is provably what the command saw. The proof is ctime, which no ordinary
+// program can set, unlike mtime: older than the start of the run, or older than overlayfs' copy of this very
+// file. Directories are noted in any case: their times change with every name in them.
+//
+// A name without a base of its own lies below a directory that the transaction made, removed or replaced as a
+// whole, and the nearest base above decides.
+//
+// The clock of the comparison is CLOCK_REALTIME_COARSE, the one that the kernel takes for ctime: a finer
+// clock would be ahead of it by up to a tick, and an edit in that tick would look older than the run.
 #include "txn/base.h"
 
 #include <fcntl.h>
@@ -39,13 +51,13 @@ using Json = nlohmann::json;
 constexpr std::uint64_t kMostTable = 1U << 30;
 
 Json to_json(const Base& base) {
-  return Json::array({static_cast<int>(base.was), base.layer, base.since, base.mode, base.ino, base.size, base.mtime, base.ctime,
+  return Json::array({static_cast<int>(base.state), base.layer, base.since, base.mode, base.ino, base.size, base.mtime, base.ctime,
                       base.attributes, base.content, base.digest});
 }
 
 Base base_of(const Json& json) {
   Base base;
-  base.was = static_cast<Base::Was>(json.at(0).get<int>());
+  base.state = static_cast<Base::State>(json.at(0).get<int>());
   base.layer = json.at(1);
   base.since = json.at(2);
   base.mode = json.at(3);
@@ -70,7 +82,7 @@ bool same_file(const Base& base, const struct stat& now) {
 std::int64_t copied(const Store& store, const Delta& delta) {
   if (kind_of(delta.upper) != FileKind::kFile || kind_of(delta.lower) != FileKind::kFile) return 0;
   const UniqueFd copy = open_upper(store, delta), host = open_lower(store, delta.path);
-  return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? born(copy.get()) : 0;
+  return copy.valid() && host.valid() && is_copy_of(copy.get(), host.get()) ? birth_time(copy.get()) : 0;
 }
 
 std::string digest_of(std::string_view bytes) { return to_hex(sha256(bytes)); }
@@ -78,7 +90,7 @@ std::string digest_of(std::string_view bytes) { return to_hex(sha256(bytes)); }
 // Of a file, a link or a device; empty: it cannot be read.
 std::string digest_at(int root, const std::string& path, const struct stat& status) {
   if (S_ISLNK(status.st_mode)) {
-    const auto spot = find_spot(root, path);
+    const auto spot = open_parent(root, path);
     return spot ? digest_of(read_link(spot->parent.get(), spot->name)) : std::string();
   }
   if (!S_ISREG(status.st_mode)) return digest_of(format("{}", status.st_rdev));
@@ -94,7 +106,7 @@ std::string digest_at(int root, const std::string& path, const struct stat& stat
 }
 
 bool has_content(const Base& base, int root, const std::string& path, const struct stat& now) {
-  if (base.was != Base::Was::kKnown || (base.mode & S_IFMT) != (now.st_mode & S_IFMT)) return false;
+  if (base.state != Base::State::kKnown || (base.mode & S_IFMT) != (now.st_mode & S_IFMT)) return false;
   if (S_ISDIR(now.st_mode)) return true;
   if (base.digest.empty()) return false;
   if (S_ISREG(now.st_mode) && base.size != static_cast<std::uint64_t>(now.st_size)) return false;
@@ -105,7 +117,7 @@ bool has_attributes(FileKind kind) { return kind == FileKind::kFile || kind == F
 
 Base base_from(const struct stat& status) {
   Base base;
-  base.was = Base::Was::kKnown;
+  base.state = Base::State::kKnown;
   base.mode = status.st_mode;
   base.ino = status.st_ino;
   base.size = static_cast<std::uint64_t>(status.st_size);
@@ -133,7 +145,7 @@ const Base* base_above(const Bases& bases, std::string_view path) {
 
 // Nothing was below it.
 bool was_no_directory(const Base& base) {
-  return base.was == Base::Was::kAbsent || (base.was == Base::Was::kKnown && !S_ISDIR(base.mode));
+  return base.state == Base::State::kAbsent || (base.state == Base::State::kKnown && !S_ISDIR(base.mode));
 }
 
 class Observer {
@@ -148,7 +160,7 @@ class Observer {
     const bool below_new = above != nullptr && was_no_directory(*above);
     Base base;
     if (!delta.lower || below_new) {
-      base.was = Base::Was::kAbsent;
+      base.state = Base::State::kAbsent;
     } else {
       const std::int64_t changed = nanoseconds(delta.lower->st_ctim);
       const bool before = changed < meta.pending_since || (delta.layer != 0 && changed < copied(store_, delta));
@@ -175,7 +187,7 @@ class Observer {
   void keep_content(const std::string& path, Base& base) {
     const auto text = read_whole(store_.workspace(), path, kMostMergeable);
     if (!text) return;
-    const auto spot = find_spot(store_.workspace(), path);
+    const auto spot = open_parent(store_.workspace(), path);
     const auto after = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt;
     if (!after || !same_file(base, *after)) return;  // somebody wrote while we read
     base.digest = digest_of(*text);
@@ -204,7 +216,7 @@ Base base_of_layer(const Transaction& transaction, const Delta& delta) {
     base.digest = digest_at(store.layers(), path, *delta.upper);
     if (base.digest.empty()) return base;
   }
-  base.was = Base::Was::kKnown;
+  base.state = Base::State::kKnown;
   if (kind != FileKind::kFile || base.size > kMostMergeable) return base;
   if (const auto text = read_whole(store.layers(), path, kMostMergeable)) keep_copy(transaction.dir(), base, *text);
   return base;
@@ -218,8 +230,8 @@ bool is_settled(const Store& store, const Bases& bases, const Delta& delta) {
     return !delta.upper && above != nullptr && was_no_directory(*above);
   }
   const Base& base = found->second;
-  if (base.was == Base::Was::kUnknown) return false;
-  if (!delta.upper || base.was == Base::Was::kAbsent) return !delta.upper && base.was == Base::Was::kAbsent;
+  if (base.state == Base::State::kUnknown) return false;
+  if (!delta.upper || base.state == Base::State::kAbsent) return !delta.upper && base.state == Base::State::kAbsent;
   if (base.mode != delta.upper->st_mode || !layer_has_content(store, base, delta)) return false;
   if (!has_attributes(kind_of(delta.upper))) return true;
   const UniqueFd file = open_upper(store, delta);
@@ -312,7 +324,7 @@ Result<void> renew_bases(const Transaction& transaction, const std::vector<std::
     const Base* above = base_above(bases, delta.path);
     if (above == nullptr || !was_no_directory(*above)) continue;
     Base base = *above;
-    base.was = Base::Was::kAbsent;
+    base.state = Base::State::kAbsent;
     bases.try_emplace(delta.path, std::move(base));
   }
   for (const std::string& path : paths) {
@@ -320,7 +332,7 @@ Result<void> renew_bases(const Transaction& transaction, const std::vector<std::
     const Base* place = known != bases.end() ? &known->second : base_above(bases, path);
     const auto delta = by_path.find(path);
     Base base;
-    if (delta == by_path.end() || !delta->second->upper) base.was = Base::Was::kAbsent;
+    if (delta == by_path.end() || !delta->second->upper) base.state = Base::State::kAbsent;
     else base = base_of_layer(transaction, *delta->second);
     // The lowest layer that may hold it, so that a rollback to a snapshot does not forget what was committed.
     base.layer = place != nullptr ? place->layer : transaction.meta().chain.front();
@@ -372,8 +384,8 @@ HostSide judge_host(const Store& store, const Bases& bases, const Delta& delta) 
   auto found = bases.find(delta.path);
   if (found != bases.end()) {
     const Base& base = found->second;
-    if (base.was == Base::Was::kUnknown) return HostSide::kUnknown;
-    if (base.was == Base::Was::kAbsent) return delta.lower ? HostSide::kChanged : HostSide::kUnchanged;
+    if (base.state == Base::State::kUnknown) return HostSide::kUnknown;
+    if (base.state == Base::State::kAbsent) return delta.lower ? HostSide::kChanged : HostSide::kUnchanged;
     if (!delta.lower) return HostSide::kChanged;
     if (same_file(base, *delta.lower)) return HostSide::kUnchanged;
     // A link made to it, or bytes written back: nothing is lost by going on.
@@ -387,9 +399,9 @@ HostSide judge_host(const Store& store, const Bases& bases, const Delta& delta) 
     up = parent_path(up);
     found = bases.find(std::string(up));
     if (found == bases.end()) continue;
-    if (found->second.was == Base::Was::kUnknown) return HostSide::kUnknown;
-    if (!delta.lower) return found->second.was == Base::Was::kAbsent || delta.upper ? HostSide::kUnchanged : HostSide::kChanged;
-    if (found->second.was == Base::Was::kAbsent) return HostSide::kChanged;
+    if (found->second.state == Base::State::kUnknown) return HostSide::kUnknown;
+    if (!delta.lower) return found->second.state == Base::State::kAbsent || delta.upper ? HostSide::kUnchanged : HostSide::kChanged;
+    if (found->second.state == Base::State::kAbsent) return HostSide::kChanged;
     return nanoseconds(delta.lower->st_ctim) < found->second.since ? HostSide::kUnchanged : HostSide::kChanged;
   }
   return HostSide::kUnknown;

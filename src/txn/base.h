@@ -1,11 +1,14 @@
-// What host and transaction last had in common under each name that a transaction changed: the third side of a three-way commit.
-// First it is what the host had, noted when the run that changed it ended. Of a name that was committed in part it is what the
-// layers show of it, for that is what the host was given; what the host has by then may be an edit of somebody's, and never becomes
-// a base.
+// Bases: what host and transaction last had in common under each name that a transaction changed, the third
+// side of a three-way commit.
 //
-// Whether the host's file was touched between the start of the run and the note is told by its ctime, which only the kernel sets:
-// older than the start (CLOCK_REALTIME_COARSE, the clock of ctime), or older than the copy that overlayfs made of it for the layer,
-// means that it is what the command saw. Anything else is kUnknown, and the commit treats the name as changed.
+// At first it is what the host had, noted when the run that changed the name ended. After a part of the
+// transaction was committed, it is what the layers show of those names, for the host was given that. What the
+// host has by then may be somebody's edit and never becomes a base.
+//
+// ctime, which only the kernel sets, tells whether the host's file was touched between the start of the run
+// and the note. If it is older than the start (CLOCK_REALTIME_COARSE, the clock of ctime), or older than the
+// copy that overlayfs made of it for the layer, the file is what the command saw. Otherwise the base is
+// kUnknown, and the commit treats the name as changed.
 #pragma once
 
 #include <sys/stat.h>
@@ -24,8 +27,8 @@
 namespace belljar::txn {
 
 struct Base {
-  enum class Was : std::uint8_t { kAbsent, kKnown, kUnknown };
-  Was was = Was::kUnknown;
+  enum class State : std::uint8_t { kAbsent, kKnown, kUnknown };
+  State state = State::kUnknown;
   LayerId layer = 0;       // that holds the change
   std::int64_t since = 0;  // ns; start of the run
   // With kKnown:
@@ -43,34 +46,35 @@ constexpr std::uint64_t kMostMergeable = 1U << 20;
 
 std::int64_t nanoseconds(const timespec& time) noexcept;
 
-// Those whose layer the transaction still has.
+// Only bases whose layer the transaction still has.
 Result<Bases> load_bases(const Transaction& transaction);
 Result<void> save_bases(int transaction_dir, const Bases& bases);
 // The copies in bases/ too.
 Result<void> copy_bases(int from_dir, int to_dir, const Bases& bases);
 
-// Notes what is not noted yet. Costs a stat for each name in the layers; new directories are not looked into.
+// Notes the bases that are missing. Costs a stat for each name in the layers; new directories are not looked into.
 Result<void> observe(Transaction& transaction);
 
-// Before `paths` are committed and the rest is not: of the directories on the way that go with one above them nothing but the times
-// tells so far that they are as the command saw them, and the commit will change those.
+// To be called before `paths` are committed and the rest is not. Directories on the way to them that only
+// the base of a directory above covers are known to be unchanged by their times alone, which the commit will
+// change: their bases are noted now.
 Result<void> note_ways(const Transaction& transaction, const std::vector<Delta>& deltas, const std::vector<std::string>& paths);
 
 // `paths` were committed and the rest was not: what the layers show of them is their base now.
 Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths);
 
-// Without the names of which the layers show just what the base has: the transaction has nothing to say about them, whatever the
-// host has there by now.
+// Drops the names under which the layers show just what the base has: the transaction says nothing about
+// them, whatever the host has there by now.
 std::vector<Delta> drop_settled(const Store& store, const Bases& bases, std::vector<Delta> deltas);
 
-// walk() and drop_settled(), for who only looks: bases that cannot be read settle nothing.
+// walk() and drop_settled(), for callers that only read: bases that cannot be read settle nothing.
 Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction);
 
 enum class HostSide { kUnchanged, kChanged, kUnknown };
 // What became of the host's side of a change since the command saw it.
 HostSide judge_host(const Store& store, const Bases& bases, const Delta& delta);
 
-// Whether the transaction's or the host's file has the bytes of the base. What cannot be told is different.
+// Whether the transaction's or the host's file has the bytes of the base. False where that cannot be told.
 bool layer_has_content(const Store& store, const Base& base, const Delta& delta);
 bool host_has_content(const Store& store, const Base& base, const Delta& delta);
 

@@ -1,3 +1,30 @@
+// A transaction applied to the workspace: all of it or nothing, whatever the host did meanwhile and wherever
+// the commit is cut off.
+//
+//   1. Plan. Each changed name is compared in three ways: what the layers have, what the host has now, and
+//      the base, which is what both had in common (base.h). A name that the host did not touch is applied;
+//      text that both changed in different lines is merged; mode, access control list and attributes are
+//      merged each by itself; anything else is a conflict. A single conflict or refusal ends the commit here,
+//      with nothing done.
+//   2. Stage. All that will stand in the workspace is made first, in a directory on the same mount
+//      (stage.h). A full disk ends here.
+//   3. Journal. The steps are written down and made durable. From here on the commit will be finished,
+//      before it has not begun (journal.h).
+//   4. Judge again, under the tree lock. What came to the host since the plan may be the other half of
+//      something that the rules refuse, a git directory say. From here until everything is in place no
+//      sandbox and no other commit of this user acts below the workspace.
+//   5. Apply, one rename for each name (apply.h). After each rename the thing that went is compared with
+//      what was expected, when nobody else can change what the name means. Any difference takes all steps
+//      back.
+//   6. Retire. One rename takes layers and journal away together: files of a layer may have been handed
+//      over to the host by a hard link, and no later run may find them in a layer.
+//
+// recover() looks at which of the marks are there and goes on: no journal, nothing happened; `undo`, the
+// steps are taken back; `done`, only step 6 is left; otherwise step 5 begins again, where steps that were
+// done are recognised by inode number.
+//
+// Comparing before the rename instead of after it would leave a gap in which somebody's edit is lost, and
+// there is no rename that takes a condition.
 #include "txn/commit.h"
 
 #include <fcntl.h>
@@ -38,7 +65,7 @@ constexpr std::uint64_t kMostJudged = 256U << 20;
 // What will be done, or why nothing is.
 struct Plan {
   CommitResult result;
-  std::vector<Chosen> chosen;
+  std::vector<PlannedChange> chosen;
   std::vector<std::string> paths;  // all that were asked for, also those that the host has already
   std::vector<Delta> deltas;       // of the whole transaction
   std::vector<Delta> kept;         // files of several names whose bytes are the host's
@@ -61,7 +88,7 @@ Rights rights_of(std::uint32_t mode, std::map<std::string, std::string> attribut
 
 // nullopt: both changed it, in different ways.
 template <typename Value>
-std::optional<Value> take_changed(const Value& then, const Value& ours, const Value& theirs) {
+std::optional<Value> merge_value(const Value& then, const Value& ours, const Value& theirs) {
   if (ours == then || ours == theirs) return theirs;
   return theirs == then ? std::optional(ours) : std::nullopt;
 }
@@ -72,7 +99,7 @@ class Planner {
       : transaction_(transaction), store_(transaction.store()), options_(options), objection_(objection) {}
 
   // What the host has now may be more than run() saw: `chosen` and `changes` go together, none was refused then.
-  std::vector<Refused> judge_again(const std::vector<Chosen>& chosen, const std::vector<Change>& changes) const {
+  std::vector<Refused> judge_again(const std::vector<PlannedChange>& chosen, const std::vector<Change>& changes) const {
     std::vector<Refused> refused;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
       if (auto reason = objection_to(chosen[i].delta, changes[i])) refused.push_back({changes[i].path, *std::move(reason)});
@@ -129,7 +156,7 @@ class Planner {
       plan_.result.refused.push_back({delta.path, *std::move(reason)});
       return {};
     }
-    Chosen chosen{delta, change->content, std::nullopt};
+    PlannedChange chosen{delta, change->content, std::nullopt};
     if (auto conflict = BELLJAR_TRY(three_way(delta, chosen))) {
       plan_.result.conflicts.push_back({delta.path, *std::move(conflict)});
       return {};
@@ -159,7 +186,7 @@ class Planner {
     if (!objection_) return std::nullopt;
     const auto text_of = [](int root, const std::string& path, FileKind kind, std::uint64_t most) -> Result<std::string> {
       if (kind != FileKind::kSymlink) return read_whole(root, path, std::min(most, kMostJudged));
-      const Spot spot = BELLJAR_TRY(find_spot(root, path));
+      const ParentAndName spot = BELLJAR_TRY(open_parent(root, path));
       return read_link(spot.parent.get(), spot.name);
     };
     const Candidate candidate{
@@ -175,36 +202,36 @@ class Planner {
 
   bool exists(const std::string& path) const {
     if (const auto asked = asked_.find(path); asked != asked_.end()) return asked->second != FileKind::kNone;
-    const auto spot = find_spot(store_.workspace(), path);
+    const auto spot = open_parent(store_.workspace(), path);
     if (!spot) return spot.error().errnum() != ENOENT && spot.error().errnum() != ENOTDIR;
     return find_status(spot->parent.get(), spot->name).has_value();
   }
 
   bool is_link(const std::string& path) const {
     if (const auto asked = asked_.find(path); asked != asked_.end()) return asked->second == FileKind::kSymlink;
-    const auto spot = find_spot(store_.workspace(), path);
+    const auto spot = open_parent(store_.workspace(), path);
     return spot && kind_of(find_status(spot->parent.get(), spot->name)) == FileKind::kSymlink;
   }
 
   // Why it cannot be applied, or nothing; what a merge gives goes into `chosen`.
-  Result<std::optional<std::string>> three_way(const Delta& delta, Chosen& chosen) const {
+  Result<std::optional<std::string>> three_way(const Delta& delta, PlannedChange& chosen) const {
     const HostSide side = judge_host(store_, bases_, delta);
     if (side == HostSide::kUnchanged) return std::optional<std::string>();
     const auto base = bases_.find(delta.path);
     if (side == HostSide::kUnknown)
       return std::optional<std::string>("it was changed on the host while the command ran, or just before");
-    if (base != bases_.end() && base->second.was == Base::Was::kKnown && delta.upper && delta.lower) {
+    if (base != bases_.end() && base->second.state == Base::State::kKnown && delta.upper && delta.lower) {
       const mode_t type = delta.upper->st_mode & S_IFMT;
       const bool same_type = type == (delta.lower->st_mode & S_IFMT) && type == (base->second.mode & S_IFMT);
       if (same_type && (type == S_IFREG || type == S_IFDIR)) return merge_both(base->second, chosen);
     }
     if (!delta.lower) return std::optional<std::string>("it was removed on the host meanwhile");
-    const bool made = base != bases_.end() && base->second.was == Base::Was::kAbsent;
+    const bool made = base != bases_.end() && base->second.state == Base::State::kAbsent;
     return std::optional<std::string>(made ? "it was made on the host meanwhile" : "it was changed on the host meanwhile");
   }
 
   // Content, rights and attributes each by itself: of a side that is as it was then, the other one is taken.
-  Result<std::optional<std::string>> merge_both(const Base& base, Chosen& chosen) const {
+  Result<std::optional<std::string>> merge_both(const Base& base, PlannedChange& chosen) const {
     const Delta& delta = chosen.delta;
     const UniqueFd upper = open_upper(store_, delta);
     const UniqueFd lower = open_lower(store_, delta.path);
@@ -212,9 +239,9 @@ class Planner {
     const Rights then = rights_of(base.mode, base.attributes);
     const Rights ours = rights_of(delta.upper->st_mode, read_attributes(upper.get()));
     const Rights theirs = rights_of(delta.lower->st_mode, read_attributes(lower.get()));
-    const auto access = take_changed(then.access, ours.access, theirs.access);
+    const auto access = merge_value(then.access, ours.access, theirs.access);
     if (!access) return std::optional<std::string>("its mode was changed on the host meanwhile, in another way");
-    const auto attributes = take_changed(then.attributes, ours.attributes, theirs.attributes);
+    const auto attributes = merge_value(then.attributes, ours.attributes, theirs.attributes);
     if (!attributes) return std::optional<std::string>("its attributes were changed on the host meanwhile, in another way");
     Merged merged{.text = std::nullopt, .mode = access->first, .attributes = *attributes};
     merged.attributes.insert(access->second.begin(), access->second.end());
@@ -262,7 +289,7 @@ Result<void> retire(Transaction& transaction, Journal& journal, const Record& re
   return transaction.end();
 }
 
-Result<void> take_back(const Transaction& transaction, Journal& journal, const Record& record) {
+Result<void> undo_commit(const Transaction& transaction, Journal& journal, const Record& record) {
   if (!journal.has("undo")) BELLJAR_CHECK(journal.mark("undo"));
   auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
   restore_modes(transaction.store().workspace(), record.closed);
@@ -274,7 +301,7 @@ Result<void> take_back(const Transaction& transaction, Journal& journal, const R
 
 Result<void> finish(Transaction& transaction, Journal& journal, const Record& record) {
   if (auto applied = apply(transaction.store().workspace(), journal.stage(), record.ops); !applied) {
-    BELLJAR_CHECK(take_back(transaction, journal, record));
+    BELLJAR_CHECK(undo_commit(transaction, journal, record));
     return applied;
   }
   auto closed = record.closed;  // a mode that is part of the change counts
@@ -296,8 +323,8 @@ std::optional<LayerId> layer_to_give(const Transaction& transaction, const Journ
 Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const Plan& plan, bool whole) {
   Stager stager(transaction.store(), journal.stage(), layer_to_give(transaction, journal, whole));
   for (const Delta& one : plan.kept) stager.keep(one);
-  for (const Chosen& one : plan.chosen) BELLJAR_CHECK(stager.add(one));
-  return stager.take();
+  for (const PlannedChange& one : plan.chosen) BELLJAR_CHECK(stager.add(one));
+  return stager.finish_all();
 }
 
 // From the last look at the host until everything is in place no sandbox and no other commit of this user acts on names below the
@@ -347,7 +374,7 @@ Result<bool> recover_one(const Place& place, Transaction& transaction) {
     return true;
   }
   if (journal.has("undo")) {
-    BELLJAR_CHECK(take_back(transaction, journal, record));
+    BELLJAR_CHECK(undo_commit(transaction, journal, record));
     return false;
   }
   const auto finished = finish(transaction, journal, record);
@@ -364,7 +391,7 @@ Result<CommitResult> commit_with(const Place& place, const CommitOptions& option
   Planner planner(transaction, options, objection);
   Plan plan = BELLJAR_TRY(planner.run());
   if (!plan.result.conflicts.empty() || !plan.result.refused.empty()) return std::move(plan.result);
-  for (const Chosen& one : plan.chosen) {
+  for (const PlannedChange& one : plan.chosen) {
     if (one.merged) plan.result.merged.push_back(one.delta.path);
   }
   CommitResult result = std::move(plan.result);

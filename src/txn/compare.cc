@@ -1,3 +1,8 @@
+// What counts as a change, and which added file is a removed one under another name.
+//
+// Bytes, modes and attributes count; times do not, for a command can set them as it likes. Renames are found
+// by size first and then by content, at most kMostCandidates files for each, those of the same last name
+// first: the cost stays bounded if a command makes thousands of files of one size.
 #include "txn/compare.h"
 
 #include <fcntl.h>
@@ -18,7 +23,7 @@ constexpr int kQuietly = O_RDONLY | O_NONBLOCK | O_NOCTTY;
 constexpr std::size_t kMostCandidates = 16;
 
 std::string link_text(int root, const std::string& path) {
-  const auto spot = find_spot(root, path);
+  const auto spot = open_parent(root, path);
   return spot ? read_link(spot->parent.get(), spot->name) : std::string();
 }
 

@@ -1,4 +1,4 @@
-// What differs, from what is there: names of layers and host become changes.
+// Compares the names of layers and host, and makes changes of what differs.
 #pragma once
 
 #include <vector>

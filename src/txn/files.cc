@@ -1,3 +1,9 @@
+// System calls on files of layers and workspaces, whose names and contents an untrusted command chose.
+//
+// Every path is opened with openat2(2) below a directory descriptor: no symbolic link, no `..` and no other
+// mount is followed, whatever the command puts in the way while we work. Whole files are replaced by a
+// rename, so that a reader sees the old one or the new one; what must survive a power cut is synced before
+// and the directory after it.
 #include "txn/files.h"
 
 #include <dirent.h>
@@ -128,10 +134,10 @@ bool within(std::string_view path, std::string_view folder) noexcept {
   return folder.empty() || (path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/'));
 }
 
-Result<Spot> find_spot(int root, const std::string& path) {
+Result<ParentAndName> open_parent(int root, const std::string& path) {
   const std::string_view folder = parent_path(path);
-  Spot spot{UniqueFd(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY)),
-            path.substr(folder.empty() ? 0 : folder.size() + 1)};
+  ParentAndName spot{UniqueFd(open_beneath(root, std::string(folder), O_PATH | O_DIRECTORY)),
+                     path.substr(folder.empty() ? 0 : folder.size() + 1)};
   if (!spot.parent.valid()) return call_failed(errno, "openat2", "reach", path);
   return spot;
 }
@@ -143,7 +149,7 @@ std::optional<struct stat> find_status(int dir, const std::string& name) noexcep
   return status;
 }
 
-std::int64_t born(int fd) noexcept {
+std::int64_t birth_time(int fd) noexcept {
   struct statx status{};
   if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &status) < 0 || (status.stx_mask & STATX_BTIME) == 0) return 0;
   return status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
@@ -197,14 +203,14 @@ Result<void> write_bytes(int fd, std::string_view bytes, std::string_view path) 
 }
 
 Result<void> write_whole(int dir, const std::string& name, std::string_view bytes, Durable durable) {
-  const std::string beside = name + ".new";
-  const UniqueFd file(::openat(dir, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return call_failed(errno, "open", "write", beside);
-  auto wrote = write_bytes(file.get(), bytes, beside);
-  if (wrote && durable == Durable::kYes && ::fsync(file.get()) < 0) wrote = call_failed(errno, "fsync", "write", beside);
-  if (wrote && ::renameat(dir, beside.c_str(), dir, name.c_str()) < 0) wrote = call_failed(errno, "rename", "write", name);
+  const std::string temporary = name + ".new";
+  const UniqueFd file(::openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return call_failed(errno, "open", "write", temporary);
+  auto wrote = write_bytes(file.get(), bytes, temporary);
+  if (wrote && durable == Durable::kYes && ::fsync(file.get()) < 0) wrote = call_failed(errno, "fsync", "write", temporary);
+  if (wrote && ::renameat(dir, temporary.c_str(), dir, name.c_str()) < 0) wrote = call_failed(errno, "rename", "write", name);
   if (!wrote) {
-    ::unlinkat(dir, beside.c_str(), 0);
+    ::unlinkat(dir, temporary.c_str(), 0);
     return wrote;
   }
   if (durable == Durable::kYes && ::fsync(dir) < 0) return call_failed(errno, "fsync", "write", name);
@@ -212,18 +218,18 @@ Result<void> write_whole(int dir, const std::string& name, std::string_view byte
 }
 
 Result<void> replace_whole(int dir, const std::string& name, std::string_view bytes) {
-  const std::string beside = name + ".new";
-  // Cut off between the two last steps: what is beside is the valid one.
-  if (::renameat2(dir, beside.c_str(), dir, name.c_str(), RENAME_NOREPLACE) < 0 && errno != ENOENT && errno != EEXIST)
+  const std::string temporary = name + ".new";
+  // Cut off between the two last steps: the new file is the valid one.
+  if (::renameat2(dir, temporary.c_str(), dir, name.c_str(), RENAME_NOREPLACE) < 0 && errno != ENOENT && errno != EEXIST)
     return call_failed(errno, "renameat2", "write", name);
-  const UniqueFd file(::openat(dir, beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!file.valid()) return call_failed(errno, "open", "write", beside);
-  if (auto wrote = write_bytes(file.get(), bytes, beside); !wrote) {
-    ::unlinkat(dir, beside.c_str(), 0);
+  const UniqueFd file(::openat(dir, temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!file.valid()) return call_failed(errno, "open", "write", temporary);
+  if (auto wrote = write_bytes(file.get(), bytes, temporary); !wrote) {
+    ::unlinkat(dir, temporary.c_str(), 0);
     return wrote;
   }
   if (::unlinkat(dir, name.c_str(), 0) < 0 && errno != ENOENT) return call_failed(errno, "unlinkat", "write", name);
-  if (::renameat(dir, beside.c_str(), dir, name.c_str()) < 0) return call_failed(errno, "rename", "write", name);
+  if (::renameat(dir, temporary.c_str(), dir, name.c_str()) < 0) return call_failed(errno, "rename", "write", name);
   return {};
 }
 
@@ -232,8 +238,8 @@ Result<std::string> read_replaced(int dir, const std::string& name, std::uint64_
   for (int i = 0;; ++i) {
     auto bytes = read_whole(dir, name, most);
     if (bytes || bytes.error().code() != Code::kNotFound) return bytes;
-    auto beside = read_whole(dir, name + ".new", most);
-    if (beside || beside.error().code() != Code::kNotFound || i == kTries) return beside;
+    auto temporary = read_whole(dir, name + ".new", most);
+    if (temporary || temporary.error().code() != Code::kNotFound || i == kTries) return temporary;
   }
 }
 

@@ -26,22 +26,22 @@ Result<UniqueFd> open_directory(const std::string& path);  // absolute; links in
 Result<void> make_directories(const std::string& path);    // absolute, mode 0700 each; existing ones are left as they are
 
 // The directory that holds the last component of `path`, and that component.
-struct Spot {
+struct ParentAndName {
   UniqueFd parent;
   std::string name;
 };
-Result<Spot> find_spot(int root, const std::string& path);
+Result<ParentAndName> open_parent(int root, const std::string& path);
 std::string_view parent_path(std::string_view path) noexcept;  // "" for "a"
 std::string join_path(std::string_view folder, std::string_view name);
 bool within(std::string_view path, std::string_view folder) noexcept;  // relative paths; everything is within ""
 
 std::optional<struct stat> find_status(int dir, const std::string& name) noexcept;
 // When the file was made, in ns; 0: the file system does not tell.
-std::int64_t born(int fd) noexcept;
+std::int64_t birth_time(int fd) noexcept;
 Result<std::vector<std::string>> list_names(int dir);  // sorted
 
 Result<std::string> read_whole(int dir, const std::string& path, std::uint64_t most);
-// Written beside and renamed over `name`; with `durable` it survives a power cut.
+// Written under another name and renamed over `name`; with `durable` it survives a power cut.
 enum class Durable { kNo, kYes };
 Result<void> write_whole(int dir, const std::string& name, std::string_view bytes, Durable durable = Durable::kNo);
 // The same for a small file that is replaced often: ext4 writes a file out before it is renamed over another (auto_da_alloc), which

@@ -1,3 +1,8 @@
+// A chain of frozen layers as one layer that shows the same.
+//
+// Files become hard links, so no bytes are copied, and whiteouts are linked as well: they still hide names of
+// the host. A directory takes mode and attributes of the top-most layer. It becomes opaque where something
+// between the layers hid what lies below, for the chain that said so is gone afterwards.
 #include "txn/flatten.h"
 
 #include <fcntl.h>

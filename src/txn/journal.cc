@@ -1,3 +1,11 @@
+// The journal of a commit: which files exist says how far it came (journal.h), and the order of writing makes
+// that true after a power cut.
+//
+// Everything in the stage reaches the disk (syncfs) before the journal is renamed into place, and every
+// rename of the apply step does before the mark `done` is. The stage must be on the workspace's mount, since
+// rename(2) answers EXDEV between two mounts of one file system too; that is why mount ids are compared, too.
+// Where it does not lie beside the journal, its path is written down before it is made: a recovery must find
+// it.
 #include "txn/journal.h"
 
 #include <fcntl.h>
@@ -169,7 +177,7 @@ Result<void> Journal::drop_stage() {
 
 Result<void> Journal::end() {
   BELLJAR_CHECK(drop_stage());
-  return transaction_.store().throw_away(transaction_.dir(), "commit");
+  return transaction_.store().move_to_trash(transaction_.dir(), "commit");
 }
 
 }  // namespace belljar::txn

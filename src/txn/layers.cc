@@ -49,7 +49,7 @@ Result<void> drop_damaged(const Place& place) {
   const Store store = BELLJAR_TRY(Store::open(place, Store::Open::kExisting));
   const UniqueFd dir = BELLJAR_TRY(store.open_transaction(place.name));
   if (is_busy(dir.get())) return Error(Code::kFailedPrecondition, "cannot drop the transaction").reason("a command runs in it");
-  return store.throw_away(store.txns_fd(), place.name);
+  return store.move_to_trash(store.txns_fd(), place.name);
 }
 
 }  // namespace
@@ -123,13 +123,13 @@ Result<void> make_fork(const Place& place, const std::string& name) {
   meta.chain.push_back(BELLJAR_TRY(store.make_layer()));
   BELLJAR_CHECK(transaction.save(std::move(meta)));
   other.chain.push_back(BELLJAR_TRY(store.make_layer()));
-  const std::string beside = format(".new-{}", ::getpid());
-  (void)remove_tree(store.path() + "/" + beside);
-  if (::mkdirat(store.root(), beside.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name);
-  const UniqueFd dir = BELLJAR_TRY(open_directory(store.path() + "/" + beside));
+  const std::string temporary = format(".new-{}", ::getpid());
+  (void)remove_tree(store.path() + "/" + temporary);
+  if (::mkdirat(store.root(), temporary.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name);
+  const UniqueFd dir = BELLJAR_TRY(open_directory(store.path() + "/" + temporary));
   BELLJAR_CHECK(copy_bases(transaction.dir(), dir.get(), BELLJAR_TRY(load_bases(transaction))));
   BELLJAR_CHECK(write_whole(dir.get(), "meta", encode(other)));
-  if (::renameat2(store.root(), beside.c_str(), store.txns_fd(), name.c_str(), RENAME_NOREPLACE) < 0)
+  if (::renameat2(store.root(), temporary.c_str(), store.txns_fd(), name.c_str(), RENAME_NOREPLACE) < 0)
     return call_failed(errno, "renameat2", "make the transaction", name);
   return {};
 }

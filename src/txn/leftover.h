@@ -1,4 +1,4 @@
-// Transactions that a program began for somebody else and did not live to end.
+// Ends transactions that a killed program left behind without having changed anything.
 #pragma once
 
 #include <functional>

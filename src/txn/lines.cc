@@ -1,3 +1,14 @@
+// Differences and merges by lines.
+//
+// find_matches() is Myers' greedy algorithm on line numbers, after common lines at both ends were set aside.
+// The furthest points of each round are kept, so that the path can be read backwards; that is quadratic in
+// the number of edits, which kMostEdits bounds. Beyond it the part that was matched so far is used, and the
+// rest counts as replaced: a worse patch, but a correct one.
+//
+// merge() is the classic three-way merge (diff3). Lines of the base that both sides kept are fixed points.
+// Between two of them, if one side equals the base, the other side's lines are taken; if both made the same
+// change, it is taken once; otherwise it is a conflict. Changes that touch are in one such gap, so they
+// conflict.
 #include "txn/lines.h"
 
 #include <algorithm>

@@ -17,8 +17,11 @@ bool Meta::holds(LayerId layer) const {
 }
 
 std::string encode(const Meta& meta) {
-  Json root = {
-      {"version", 1}, {"workspace", meta.workspace}, {"born", meta.born}, {"chain", meta.chain}, {"pending", meta.pending_since}};
+  Json root = {{"version", 1},
+               {"workspace", meta.workspace},
+               {"born", meta.birth_time},
+               {"chain", meta.chain},
+               {"pending", meta.pending_since}};
   root["snapshots"] = Json::array();
   for (const Snapshot& snapshot : meta.snapshots) root["snapshots"].push_back({{"name", snapshot.name}, {"chain", snapshot.chain}});
   root["flat"] = Json::array();
@@ -34,7 +37,7 @@ Result<Meta> decode_meta(std::string_view bytes) {
     if (root.at("version") != 1) throw std::exception();
     Meta meta;
     meta.workspace = root.at("workspace").get<std::string>();
-    meta.born = root.value("born", std::int64_t{0});
+    meta.birth_time = root.value("born", std::int64_t{0});
     meta.chain = root.at("chain").get<std::vector<LayerId>>();
     meta.pending_since = root.at("pending").get<std::int64_t>();
     for (const Json& one : root.at("snapshots"))

@@ -1,4 +1,4 @@
-// What is remembered of one transaction, as a value and as bytes on disk (CBOR: names may be any bytes).
+// The state of one transaction, as a value and as bytes on disk (CBOR: names may be any bytes).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,8 @@ struct Snapshot {
 
 struct Meta {
   std::string workspace;  // canonical path when it was used last
-  std::int64_t born = 0;  // ns; when that directory was made, for inode numbers are used again. 0: the file system does not tell
+  std::int64_t birth_time =
+      0;  // ns; when that directory was made, for inode numbers are used again. 0: the file system does not tell
   std::vector<LayerId> chain;  // bottom first; the last one takes the writes
   std::vector<Snapshot> snapshots;
   std::map<LayerId, std::vector<LayerId>> flat;  // what a flattened layer was made of

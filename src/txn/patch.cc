@@ -166,7 +166,7 @@ class Writer {
   static Result<Side> side(int root, const std::string& path, const FileState& state) {
     Side result;
     if (state.kind == FileKind::kSymlink) {
-      const Spot spot = BELLJAR_TRY(find_spot(root, path));
+      const ParentAndName spot = BELLJAR_TRY(open_parent(root, path));
       result.mode = "120000";
       result.content = read_link(spot.parent.get(), spot.name);
       return result;

@@ -1,3 +1,14 @@
+// What will stand in the workspace, made beforehand.
+//
+// Changes arrive parents first. A new directory is one step with all that it holds, so changes below it add
+// to that step instead of making steps of their own; what a removed directory may hold is noted in the same
+// way. Modes and times of new directories come last, in reverse order: filling a directory changes its times,
+// and needs a mode that allows it.
+//
+// Files come in three ways, the cheapest first. A file of several names becomes a hard link to the host's own
+// file where its bytes are still the host's, or to the name that was staged before it. A file of the layer
+// that ends with this commit is handed over by a hard link, after overlayfs' attributes are removed.
+// Everything else is copied.
 #include "txn/stage.h"
 
 #include <fcntl.h>
@@ -30,7 +41,7 @@ Identity identity_of(const struct stat& status) {
   return identity;
 }
 
-Result<void> Stager::add(const Chosen& chosen) {
+Result<void> Stager::add(const PlannedChange& chosen) {
   const Delta& delta = chosen.delta;
   // Below something that is put or removed as a whole?
   if (!ops_.empty() && ops_.back().path != delta.path && within(delta.path, ops_.back().path) &&
@@ -39,7 +50,7 @@ Result<void> Stager::add(const Chosen& chosen) {
     const std::string inner = delta.path.substr(above.path.size() + 1);
     if (delta.lower) above.tree.emplace(inner, identity_of(*delta.lower));
     if (!delta.upper) return {};
-    const auto spot = BELLJAR_TRY(find_spot(stage_, format("n{}/{}", above.number, inner)));
+    const auto spot = BELLJAR_TRY(open_parent(stage_, format("n{}/{}", above.number, inner)));
     above.staged_tree.emplace(inner, BELLJAR_TRY(make(chosen, spot.parent.get(), spot.name)));
     return {};
   }
@@ -48,7 +59,7 @@ Result<void> Stager::add(const Chosen& chosen) {
   return both_directories || !chosen.content ? meta(chosen) : put(chosen);
 }
 
-Result<void> Stager::put(const Chosen& chosen) {
+Result<void> Stager::put(const PlannedChange& chosen) {
   Op op = next_op(Op::Kind::kPut, chosen.delta);
   op.mode = chosen.merged ? chosen.merged->mode : chosen.delta.upper->st_mode & 07777U;
   op.staged = BELLJAR_TRY(make(chosen, stage_, format("n{}", op.number)));
@@ -70,7 +81,7 @@ Result<void> Stager::remove(const Delta& delta) {
   return {};
 }
 
-Result<void> Stager::meta(const Chosen& chosen) {
+Result<void> Stager::meta(const PlannedChange& chosen) {
   const Delta& delta = chosen.delta;
   Op op = next_op(Op::Kind::kMeta, delta);
   op.mode = delta.upper->st_mode & 07777U;
@@ -85,7 +96,7 @@ Result<void> Stager::meta(const Chosen& chosen) {
   return {};
 }
 
-Result<Identity> Stager::make(const Chosen& chosen, int parent, const std::string& name) {
+Result<Identity> Stager::make(const PlannedChange& chosen, int parent, const std::string& name) {
   const Delta& delta = chosen.delta;
   if (S_ISDIR(delta.upper->st_mode)) BELLJAR_CHECK(make_directory(delta, parent, name));
   else if (chosen.merged) BELLJAR_CHECK(make_merged(chosen, parent, name));
@@ -96,7 +107,7 @@ Result<Identity> Stager::make(const Chosen& chosen, int parent, const std::strin
 }
 
 Result<void> Stager::make_file(const Delta& delta, int parent, const std::string& name) {
-  const auto source = BELLJAR_TRY(find_spot(store_.layers(), layer_path(delta.layer, delta.path)));
+  const auto source = BELLJAR_TRY(open_parent(store_.layers(), layer_path(delta.layer, delta.path)));
   if (delta.upper->st_nlink > 1) {
     if (link_to_host(delta, parent, name)) return {};
     const auto [known, fresh] = linked_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, std::string());
@@ -110,14 +121,14 @@ Result<void> Stager::make_file(const Delta& delta, int parent, const std::string
 }
 
 void Stager::keep(const Delta& delta) {
-  kept_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, Kept{delta.path, delta.lower->st_ino});
+  kept_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, HostFile{delta.path, delta.lower->st_ino});
 }
 
 // False: it is no such file, or may not be linked (a file of somebody else's, proc_sys_fs(5), protected_hardlinks).
 bool Stager::link_to_host(const Delta& delta, int parent, const std::string& name) const {
   const auto found = kept_.find({delta.upper->st_dev, delta.upper->st_ino});
   if (found == kept_.end()) return false;
-  const auto spot = find_spot(store_.workspace(), found->second.path);
+  const auto spot = open_parent(store_.workspace(), found->second.path);
   const auto now = spot ? find_status(spot->parent.get(), spot->name) : std::nullopt;
   if (!now || !S_ISREG(now->st_mode) || now->st_ino != found->second.ino) return false;
   return ::linkat(spot->parent.get(), spot->name.c_str(), parent, name.c_str(), 0) == 0;
@@ -160,7 +171,7 @@ std::string Stager::staged_path(const std::string& path) const {
   return format("n{}/{}", ops_.back().number, path.substr(ops_.back().path.size() + 1));
 }
 
-Result<std::vector<Op>> Stager::take() {
+Result<std::vector<Op>> Stager::finish_all() {
   for (auto directory = to_finish_.rbegin(); directory != to_finish_.rend(); ++directory) BELLJAR_CHECK(finish(*directory));
   to_finish_.clear();
   return std::move(ops_);
@@ -177,7 +188,7 @@ Result<void> Stager::finish(const Finish& directory) const {
   return {};
 }
 
-Result<void> Stager::make_merged(const Chosen& chosen, int parent, const std::string& name) {
+Result<void> Stager::make_merged(const PlannedChange& chosen, int parent, const std::string& name) {
   const Delta& delta = chosen.delta;
   const UniqueFd file(::openat(parent, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   const UniqueFd source = open_upper(store_, delta);

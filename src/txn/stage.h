@@ -1,5 +1,5 @@
-// The steps of a commit, prepared: everything that will stand in the workspace is made beside it first, on the same mount, so that
-// what remains is one rename for each name.
+// Prepares a commit: everything that will be put into the workspace is made first, in a stage directory on
+// the same mount, so that one rename for each name remains.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@
 
 namespace belljar::txn {
 
-// What a file must be for us to touch it: told again after each rename, when nobody else can change what the name means.
+// What identifies a file. It is compared again after each rename, when nobody else can change which file the
+// name means.
 struct Identity {
   std::uint32_t type = 0;  // S_IFMT part of the mode
   std::uint64_t ino = 0, size = 0;
@@ -31,17 +32,18 @@ struct Op {
   enum class Kind : std::uint8_t { kPut, kRemove, kMeta };
   Kind kind = Kind::kPut;
   std::string path;
-  std::uint64_t number = 0;                     // "n5" is what is put; "o5" what was there, if it could not be exchanged
-  std::optional<Identity> before;               // on the host; none: nothing may be there
-  std::map<std::string, Identity> tree;         // a directory that goes: what it may hold, relative to it, and nothing else
-  Identity staged;                              // kPut
-  std::map<std::string, Identity> staged_tree;  // of a directory that is put: what it holds
-  std::uint32_t old_mode = 0, mode = 0;         // kMeta, and of directories that move
+  std::uint64_t number = 0;              // "n5" is the new thing in the stage; "o5" the old one, if it could not be exchanged
+  std::optional<Identity> before;        // on the host; none: nothing may be there
+  std::map<std::string, Identity> tree;  // of a directory that is removed: all that it may hold, relative to it
+  Identity staged;                       // kPut
+  std::map<std::string, Identity> staged_tree;                    // of a directory that is put: what it holds
+  std::uint32_t old_mode = 0, mode = 0;                           // kMeta, and of directories that move
   std::map<std::string, std::string> old_attributes, attributes;  // kMeta
   bool operator==(const Op&) const = default;
 };
 
-// What comes of a file or directory that the host changed too. The owner is the host's: no command can give a file away.
+// The result of merging a file or directory that the host changed too. The owner is the host's: no command
+// can give a file away.
 struct Merged {
   std::optional<std::string> text;  // of both; none: the layer's bytes
   std::uint32_t mode = 0;           // permission bits
@@ -49,7 +51,7 @@ struct Merged {
 };
 
 // One change that is to be applied.
-struct Chosen {
+struct PlannedChange {
   Delta delta;
   bool content = true;  // false: mode and attributes only
   std::optional<Merged> merged;
@@ -60,26 +62,26 @@ class Stager {
   // `may_link`: files of the layer `own` may be handed over as they are, because the transaction ends with this commit.
   Stager(const Store& store, int stage, std::optional<LayerId> may_link) : store_(store), stage_(stage), may_link_(may_link) {}
 
-  // A file that stays where it stands on the host, with the host's bytes: other names that it has in the layer become links to it.
-  // All of these first.
+  // A file that stays on the host with the host's bytes: other names that it has in the layer become hard
+  // links to it. All of these come before add().
   void keep(const Delta& delta);
   // In the order of walk(): parents first.
-  Result<void> add(const Chosen& chosen);
-  Result<std::vector<Op>> take();
+  Result<void> add(const PlannedChange& chosen);
+  Result<std::vector<Op>> finish_all();
 
  private:
   std::string staged_path(const std::string& path) const;
-  // What all kinds have: the name, its place in the order, and what stands on the host now.
+  // The fields that all kinds have: name, number, and the identity of what the host has now.
   Op next_op(Op::Kind kind, const Delta& delta) const;
-  Result<void> put(const Chosen& chosen);
+  Result<void> put(const PlannedChange& chosen);
   Result<void> remove(const Delta& delta);
-  Result<void> meta(const Chosen& chosen);
-  Result<Identity> make(const Chosen& chosen, int parent, const std::string& name);
+  Result<void> meta(const PlannedChange& chosen);
+  Result<Identity> make(const PlannedChange& chosen, int parent, const std::string& name);
   Result<void> make_file(const Delta& delta, int parent, const std::string& name);
   bool link_to_host(const Delta& delta, int parent, const std::string& name) const;
   Result<void> make_directory(const Delta& delta, int parent, const std::string& name);
   Result<bool> hand_over(const Delta& delta, int from, const std::string& source, int parent, const std::string& name) const;
-  Result<void> make_merged(const Chosen& chosen, int parent, const std::string& name);
+  Result<void> make_merged(const PlannedChange& chosen, int parent, const std::string& name);
 
   const Store& store_;
   int stage_;
@@ -93,11 +95,11 @@ class Stager {
   };
   Result<void> finish(const Finish& directory) const;
   std::vector<Finish> to_finish_;
-  struct Kept {
+  struct HostFile {
     std::string path;
     ino_t ino;  // on the host
   };
-  std::map<std::pair<dev_t, ino_t>, Kept> kept_;           // by the layer's inode
+  std::map<std::pair<dev_t, ino_t>, HostFile> kept_;       // by the layer's inode
   std::map<std::pair<dev_t, ino_t>, std::string> linked_;  // of layers, with more than one name -> path below the stage
 };
 

@@ -1,3 +1,12 @@
+// The directory of a workspace's transactions, its locks, and how a transaction begins and ends.
+//
+// Everything that must be whole becomes visible by one rename: a new transaction is prepared as `.new-PID`,
+// the end of one is a rename into the trash. So a killed process leaves either the old state or the new one,
+// and what it left half made is removed by the next.
+//
+// Two locks, both flock(2), so that the kernel drops them with their holder. The pool's is short and waits. A
+// transaction's is held for a whole run and does not wait: the second user is told. After it was taken, the
+// name is looked up again, since the transaction may have been ended between open and lock.
 #include "txn/store.h"
 
 #include <fcntl.h>
@@ -40,7 +49,7 @@ Result<UniqueFd> open_or_make(int dir, const char* name, Store::Open how) {
   return fd;
 }
 
-Result<UniqueFd> take_lock(int dir, int operation) {
+Result<UniqueFd> lock_file_in(int dir, int operation) {
   UniqueFd lock(::openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!lock.valid()) return call_failed(errno, "openat", "open", "lock");
   int status = 0;
@@ -76,9 +85,9 @@ Result<void> check_apart(const Place& place) {
 
 // When the workspace was made; 0: nobody can tell. overlayfs tells it of the directory below, and of another once that was copied
 // up.
-std::int64_t born_workspace(int fd) noexcept {
+std::int64_t workspace_birth_time(int fd) noexcept {
   struct statfs system{};
-  return ::fstatfs(fd, &system) == 0 && system.f_type != OVERLAYFS_SUPER_MAGIC ? born(fd) : 0;
+  return ::fstatfs(fd, &system) == 0 && system.f_type != OVERLAYFS_SUPER_MAGIC ? birth_time(fd) : 0;
 }
 
 bool is_on_tmpfs(const std::string& path) noexcept {
@@ -149,7 +158,7 @@ Result<UniqueFd> Store::open_transaction(const std::string& name) const {
   return dir;
 }
 
-Result<UniqueFd> Store::lock_pool() const { return take_lock(root(), LOCK_EX); }
+Result<UniqueFd> Store::lock_pool() const { return lock_file_in(root(), LOCK_EX); }
 
 Result<LayerId> Store::make_layer() const {
   LayerId id = 1;
@@ -184,12 +193,12 @@ Result<void> Store::drop_unused_layers() const {
     }
   }
   for (const std::string& name : BELLJAR_TRY(list_names(layers()))) {
-    if (!used.contains(name)) BELLJAR_CHECK(throw_away(layers(), name));
+    if (!used.contains(name)) BELLJAR_CHECK(move_to_trash(layers(), name));
   }
   return {};
 }
 
-Result<void> Store::throw_away(int folder, const std::string& name) const {
+Result<void> Store::move_to_trash(int folder, const std::string& name) const {
   for (unsigned number = 0;; ++number) {
     const std::string to = format("{}-{}-{}", name, ::getpid(), number);
     if (::renameat2(folder, name.c_str(), trash_.get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
@@ -224,7 +233,7 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
     transaction.is_new_ = true;
   }
   if (access != Access::kRead) {
-    auto lock = take_lock(transaction.dir(), LOCK_EX | LOCK_NB);
+    auto lock = lock_file_in(transaction.dir(), LOCK_EX | LOCK_NB);
     if (!lock)
       return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(place.name)))
           .reason("a command runs in it, or another belljar works on it")
@@ -248,8 +257,8 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
 // The store is found by device and inode, and a directory that is made anew often gets the inode of the one that was removed. Where
 // the file system does not tell when it was made, the path must do.
 Transaction::Whose Transaction::whose(const Place& place) const {
-  const std::int64_t now = born_workspace(store_.workspace());
-  if (meta_.born != 0 && now != 0) return meta_.born == now ? Whose::kOurs : Whose::kAnothers;
+  const std::int64_t now = workspace_birth_time(store_.workspace());
+  if (meta_.birth_time != 0 && now != 0) return meta_.birth_time == now ? Whose::kOurs : Whose::kAnothers;
   return meta_.workspace == place.workspace ? Whose::kOurs : Whose::kUnknown;
 }
 
@@ -271,23 +280,23 @@ Result<void> Transaction::check_workspace(const Place& place) const {
 // Made aside and renamed into place, so that a transaction that can be found is whole.
 Result<void> Transaction::begin(const Place& place) {
   const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
-  const std::string beside = format(".new-{}", ::getpid());
-  (void)remove_tree(store_.path() + "/" + beside);
-  if (::mkdirat(store_.root(), beside.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name_);
-  dir_ = UniqueFd(::openat(store_.root(), beside.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::string temporary = format(".new-{}", ::getpid());
+  (void)remove_tree(store_.path() + "/" + temporary);
+  if (::mkdirat(store_.root(), temporary.c_str(), 0700) < 0) return call_failed(errno, "mkdirat", "make the transaction", name_);
+  dir_ = UniqueFd(::openat(store_.root(), temporary.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir_.valid()) return call_failed(errno, "openat", "make the transaction", name_);
   if (::fsetxattr(dir_.get(), "user.belljar", "", 0, 0) < 0 && errno == ENOTSUP) {
-    (void)remove_tree(store_.path() + "/" + beside);
+    (void)remove_tree(store_.path() + "/" + temporary);
     return no_attributes(place);
   }
   Meta meta;
   meta.workspace = place.workspace;
-  meta.born = born_workspace(store_.workspace());
+  meta.birth_time = workspace_birth_time(store_.workspace());
   meta.chain = {BELLJAR_TRY(store_.make_layer())};
   BELLJAR_CHECK(save(std::move(meta)));
-  if (::renameat2(store_.root(), beside.c_str(), store_.txns_fd(), name_.c_str(), RENAME_NOREPLACE) == 0) return {};
+  if (::renameat2(store_.root(), temporary.c_str(), store_.txns_fd(), name_.c_str(), RENAME_NOREPLACE) == 0) return {};
   if (errno != EEXIST) return call_failed(errno, "renameat2", "make the transaction", name_);
-  BELLJAR_CHECK(store_.throw_away(store_.root(), beside));  // another began it at the same time
+  BELLJAR_CHECK(store_.move_to_trash(store_.root(), temporary));  // another began it at the same time
   dir_ = BELLJAR_TRY(store_.open_transaction(name_));
   return {};
 }
@@ -316,7 +325,7 @@ Result<void> Transaction::save(Meta meta) {
 bool Transaction::interrupted() const noexcept { return find_status(dir(), "commit").has_value(); }
 
 Result<void> Transaction::end() {
-  BELLJAR_CHECK(store_.throw_away(store_.txns_fd(), name_));
+  BELLJAR_CHECK(store_.move_to_trash(store_.txns_fd(), name_));
   const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
   return store_.drop_unused_layers();
 }

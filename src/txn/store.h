@@ -53,7 +53,7 @@ class Store {
   // Moves layers that no transaction refers to into the trash. The pool is locked.
   Result<void> drop_unused_layers() const;
   // `name` in `folder` out of the way; it is removed later.
-  Result<void> throw_away(int folder, const std::string& name) const;
+  Result<void> move_to_trash(int folder, const std::string& name) const;
   Result<void> empty_trash() const;
 
  private:
@@ -98,23 +98,23 @@ class Transaction {
   bool is_new_ = false;
 };
 
-// Whether somebody holds the lock just now.
+// Whether the transaction's lock is held at this moment.
 bool is_busy(int transaction_dir) noexcept;
 
-// Paths for a mount: what a run needs.
+// The layers of an overlay mount, for a run.
 struct Layers {
   std::string pool;            // directory of all layers
   std::vector<LayerId> lower;  // top first
   LayerId upper = 0;
 };
-// Notes the time, so that what happens from now on can be told from what was before.
+// Notes the time, so that later changes can be told from earlier ones.
 Result<Layers> begin_run(Transaction& transaction);
 
 // As snapshot() and rollback() of belljar/txn.h, for who holds the lock. No run is under way; begin_run() comes next. roll_back()
 // to nothing leaves the transaction as if it had just begun.
 Result<void> take_snapshot(Transaction& transaction, const std::string& name);
 Result<void> roll_back(Transaction& transaction, const std::string& to);
-// What either would refuse, beforehand.
+// The refusals of both, beforehand.
 Result<void> check_new_snapshot(const Transaction& transaction, const std::string& name);
 Result<void> check_snapshot(const Transaction& transaction, const std::string& to);
 

@@ -1,3 +1,16 @@
+// The layers of a transaction as one tree, beside the host's.
+//
+// It repeats what overlayfs does when it merges directories, without a mount: the top-most layer that has a
+// name decides. A whiteout (a character device 0:0) removes the name. A directory is merged with those of the
+// same name in lower layers, down to the first that is opaque or no directory, and with the host's unless
+// something on the way hid that.
+//
+// Where the host's directory is hidden, its names that no layer has are removed names, and they must be
+// listed: no whiteout stands for them. Where it is not, only names in the layers are looked at, so the cost
+// follows the change and not the workspace.
+//
+// A directory that its owner closed to itself hides what is in it; it is marked `unread` and the walk goes
+// on. EACCES of the workspace itself ends the walk.
 #include "txn/walk.h"
 
 #include <fcntl.h>
@@ -21,10 +34,10 @@ constexpr std::size_t kMostShown = 200;  // bytes of a path that is longer than 
 bool is_whiteout(const struct stat& status) { return S_ISCHR(status.st_mode) && status.st_rdev == 0; }
 
 // A directory as the layers show it.
-struct Place {
+struct MergedDirectory {
   std::string path;
   std::vector<LayerId> layers;  // that have it as a directory, top first, down to the first that hides the rest
-  bool cut = false;             // the host's directory does not shine through
+  bool hides_host = false;      // the host's directory does not shine through
 };
 
 class Walker {
@@ -32,19 +45,19 @@ class Walker {
   Walker(const Store& store, Descend descend) : store_(store), descend_(descend) {}
 
   Result<std::vector<Delta>> run(const std::vector<LayerId>& chain) {
-    Place root{"", {chain.rbegin(), chain.rend()}, false};
+    MergedDirectory root{"", {chain.rbegin(), chain.rend()}, false};
     Delta top{"", chain.back(), std::nullopt, find_status(store_.workspace(), "")};
     const UniqueFd up(open_beneath(store_.layers(), layer_path(chain.back(), ""), O_PATH | O_DIRECTORY));
     top.upper = find_status(up.get(), "");
     if (!top.upper) return call_failed(ENOENT, "openat2", "open the layer", layer_path(chain.back(), ""));
     deltas_.push_back(std::move(top));
-    BELLJAR_CHECK(look_into(root));
+    BELLJAR_CHECK(walk_directory(root));
     return std::move(deltas_);
   }
 
  private:
-  struct Top {
-    std::size_t index;  // in Place::layers
+  struct TopEntry {
+    std::size_t index;  // in MergedDirectory::layers
     struct stat status;
   };
 
@@ -76,53 +89,55 @@ class Walker {
     return {};
   }
 
-  Result<void> look_into(const Place& place) {
+  Result<void> walk_directory(const MergedDirectory& directory) {
     std::vector<UniqueFd> fds;
-    std::map<std::string, Top> names;
-    for (std::size_t i = 0; i < place.layers.size(); ++i) {
-      fds.push_back(BELLJAR_TRY(open_layer(place.layers[i], place.path)));
-      for (std::string& name : BELLJAR_TRY(names_in(fds.back(), place.path))) {
+    std::map<std::string, TopEntry> names;
+    for (std::size_t i = 0; i < directory.layers.size(); ++i) {
+      fds.push_back(BELLJAR_TRY(open_layer(directory.layers[i], directory.path)));
+      for (std::string& name : BELLJAR_TRY(names_in(fds.back(), directory.path))) {
         if (names.contains(name)) continue;
-        if (const auto status = find_status(fds.back().get(), name)) names.emplace(std::move(name), Top{i, *status});
+        if (const auto status = find_status(fds.back().get(), name)) names.emplace(std::move(name), TopEntry{i, *status});
       }
     }
-    UniqueFd host(open_beneath(store_.workspace(), place.path, O_RDONLY | O_DIRECTORY));
-    if (!host.valid() && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return unreadable(place.path, errno);
-    std::map<std::string, Top> all = std::move(names);
-    if (place.cut && host.valid()) {
-      for (std::string& name : BELLJAR_TRY(names_in(host, place.path)))
-        all.try_emplace(std::move(name), Top{place.layers.size(), {}});
+    UniqueFd host(open_beneath(store_.workspace(), directory.path, O_RDONLY | O_DIRECTORY));
+    if (!host.valid() && errno != ENOENT && errno != ENOTDIR && errno != ELOOP) return unreadable(directory.path, errno);
+    std::map<std::string, TopEntry> all = std::move(names);
+    if (directory.hides_host && host.valid()) {
+      for (std::string& name : BELLJAR_TRY(names_in(host, directory.path)))
+        all.try_emplace(std::move(name), TopEntry{directory.layers.size(), {}});
     }
-    for (const auto& [name, top] : all) BELLJAR_CHECK(take(place, fds, host.get(), name, top));
+    for (const auto& [name, top] : all) BELLJAR_CHECK(visit(directory, fds, host.get(), name, top));
     return {};
   }
 
-  Result<void> take(const Place& place, const std::vector<UniqueFd>& fds, int host, const std::string& name, const Top& top) {
-    const std::string path = join_path(place.path, name);
+  Result<void> visit(const MergedDirectory& directory, const std::vector<UniqueFd>& fds, int host, const std::string& name,
+                     const TopEntry& top) {
+    const std::string path = join_path(directory.path, name);
     const auto lower = find_status(host, name);
-    if (top.index == place.layers.size() || is_whiteout(top.status)) {
+    if (top.index == directory.layers.size() || is_whiteout(top.status)) {
       return lower ? removed(path, *lower) : Result<void>();
     }
-    deltas_.push_back({path, place.layers[top.index], top.status, lower});
+    deltas_.push_back({path, directory.layers[top.index], top.status, lower});
     if (!S_ISDIR(top.status.st_mode))
       return lower && S_ISDIR(lower->st_mode) ? unless_closed(removed_below(path), path) : Result<void>();
     if (descend_ == Descend::kWhereTheHostHasOne && (!lower || !S_ISDIR(lower->st_mode))) return {};
-    return unless_closed(look_into(child_of(place, fds, name, top.index)), path);
+    return unless_closed(walk_directory(child_of(directory, fds, name, top.index)), path);
   }
 
-  Place child_of(const Place& place, const std::vector<UniqueFd>& fds, const std::string& name, std::size_t from) const {
-    Place child{join_path(place.path, name), {}, place.cut};
-    for (std::size_t i = from; i < place.layers.size(); ++i) {
+  MergedDirectory child_of(const MergedDirectory& directory, const std::vector<UniqueFd>& fds, const std::string& name,
+                           std::size_t from) const {
+    MergedDirectory child{join_path(directory.path, name), {}, directory.hides_host};
+    for (std::size_t i = from; i < directory.layers.size(); ++i) {
       const auto status = find_status(fds[i].get(), name);
       if (!status) continue;
       if (!S_ISDIR(status->st_mode)) {
-        child.cut = true;
+        child.hides_host = true;
         break;
       }
-      child.layers.push_back(place.layers[i]);
-      const UniqueFd directory(::openat(fds[i].get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-      if (directory.valid() && is_opaque(directory.get())) {
-        child.cut = true;
+      child.layers.push_back(directory.layers[i]);
+      const UniqueFd opened(::openat(fds[i].get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+      if (opened.valid() && is_opaque(opened.get())) {
+        child.hides_host = true;
         break;
       }
     }

@@ -1,6 +1,7 @@
-// Which names the layers of a transaction hold, beside what the host has under the same names now. Reads the layers and, of the
-// workspace, only what they name: the cost follows the change. What the layers say (overlayfs.rst): a character device 0:0 is a
-// name that was removed, a directory marked opaque shows nothing of what lies below it, any other directory is merged.
+// Lists the names that the layers of a transaction hold, each with what the host has under it now. Reads the
+// layers and, of the workspace, only those names: the cost follows the change. In a layer (overlayfs.rst) a
+// character device 0:0 is a name that was removed, an opaque directory shows nothing of what lies below it,
+// and any other directory is merged.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,10 +21,10 @@ struct Delta {
   LayerId layer = 0;                 // that holds `upper`; 0 when it is gone
   std::optional<struct stat> upper;  // as the transaction shows it
   std::optional<struct stat> lower;  // as the host has it now
-  bool unread = false;               // a directory that we may not look into, here or there: nothing is told of what is in it
+  bool unread = false;               // a directory that we may not read, in the layer or on the host: its contents are missing
 };
 
-// Whether directories that are new as a whole are looked into.
+// Whether the walk goes into directories that are new as a whole.
 enum class Descend { kEverywhere, kWhereTheHostHasOne };
 
 // Parents before children, siblings by name. A name that is the same on both sides may be among them.

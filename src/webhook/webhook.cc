@@ -1,3 +1,13 @@
+// Posting alerts from a thread of its own, so that send() never waits.
+//
+// The queue has a capacity, and when it is full the oldest alert is dropped and counted: an unreachable
+// receiver must not make the process grow. A delivery is tried again after connection failures and the
+// statuses that ask for it (408, 429, 5xx), with pauses that double; other statuses will not change. Each
+// attempt has a new timestamp, and the signature covers timestamp and body, so that a receiver can refuse
+// what is replayed; the id stays the same for all attempts of one alert.
+//
+// The destructor does not wait for the queue. It interrupts a transfer by curl's progress callback, and a
+// delivery that was interrupted counts as dropped.
 #include "belljar/webhook.h"
 
 #include <curl/curl.h>

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/paths.h"
 #include "broker/git_names.h"
 
 namespace belljar::broker {
@@ -350,7 +351,7 @@ TEST(GitJudge, APointerLeadsThroughNoLink) {
   const auto pointer = [](std::string_view path, std::string_view text) {
     GitContext context{.old_content = {}, .roots = kRoots, .reaches = {}, .is_link = {}};
     context.is_link = [](const std::string& at) { return at == "/w/link" || at == "/w/.git/link"; };
-    return git_objection(last_of(path) == "alternates" ? GitName::kAlternates : GitName::kPointer, path, text, context);
+    return git_objection(file_name(path) == "alternates" ? GitName::kAlternates : GitName::kPointer, path, text, context);
   };
   EXPECT_FALSE(pointer("/w/sub/.git", "gitdir: ../real/evil\n"));
   EXPECT_TRUE(pointer("/w/sub/.git", "gitdir: ../link/evil\n"));

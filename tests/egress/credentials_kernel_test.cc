@@ -12,7 +12,7 @@
 #include "egress/credentials.h"
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 #include "support/has.h"
 
 namespace belljar::egress {

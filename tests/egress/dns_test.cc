@@ -6,8 +6,8 @@
 #include <string>
 
 #include "egress/context.h"
+#include "egress/dns_server.h"
 #include "egress/fake_addresses.h"
-#include "egress/names.h"
 #include "policy/domains.h"
 #include "policy/ip.h"
 

@@ -254,7 +254,7 @@ TEST_F(Faults, SilentNameServersKeepNobodyElseWaiting) {
   options.resolve = [&](const std::string&) {
     std::unique_lock lock(mutex);
     condition.wait(lock, [&] { return answered; });
-    return Resolved{.addresses = {}, .error = "the name servers do not answer", .keep = {}};
+    return Resolved{.addresses = {}, .error = "the name servers do not answer", .ttl = {}};
   };
   proxy_ = Proxy::start(test::listen_loopback(port_), std::move(options)).value();
   std::vector<UniqueFd> waiting;

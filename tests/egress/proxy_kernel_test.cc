@@ -21,7 +21,7 @@
 #include "egress/proxy.h"
 #include "egress/support_proxy.h"
 #include "egress/upstream.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 #include "support/eventually.h"
 #include "support/loopback.h"
 #include "support/time_enough.h"
@@ -389,10 +389,10 @@ TEST_F(ProxyTest, WhatAServerSaidInsteadOfHttpIsToldApart) {
 TEST_F(ProxyTest, WhatIsNoHttpWhereOnlyRequestsMayGoIsResetAtOnce) {
   Network network;
   network.allowed_requests = {"GET 127.0.0.1"};
-  Doors doors;
-  doors.listeners.push_back({Way::kProxy, test::listen_loopback(port_)});
+  ProxySockets doors;
+  doors.listeners.push_back({ClientKind::kProxy, test::listen_loopback(port_)});
   std::uint16_t direct = 0;
-  doors.listeners.push_back({Way::kDirect, test::listen_loopback(direct)});
+  doors.listeners.push_back({ClientKind::kDirect, test::listen_loopback(direct)});
   proxy_ = Proxy::start(std::move(doors), {.rules = policy::make_host_rules(network).value()}).value();
   const UniqueFd fd = connect_loopback(direct);
   send_all(fd.get(), "SSH-2.0-client\r\n");
@@ -408,8 +408,8 @@ TEST_F(ProxyTest, WhatIsNoHttpWhereOnlyRequestsMayGoIsResetAtOnce) {
 
 TEST_F(ProxyTest, AJoinedPortIsRecordedWithItsRule) {
   const Server server(echo);
-  Doors doors;
-  doors.listeners.push_back({Way::kHostPort, test::listen_loopback(port_), server.port()});
+  ProxySockets doors;
+  doors.listeners.push_back({ClientKind::kHostPort, test::listen_loopback(port_), server.port()});
   proxy_ = Proxy::start(std::move(doors), {}).value();
   EXPECT_EQ(talk("ping"), "ping");
   const auto records = proxy_->stop().records;

@@ -26,7 +26,7 @@ struct Peer {
     const ssize_t got = ::recv(other.get(), buffer, sizeof buffer, 0);
     return {buffer, got > 0 ? static_cast<std::size_t>(got) : 0};
   }
-  End end;
+  Endpoint end;
   UniqueFd other;
 };
 

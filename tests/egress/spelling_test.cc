@@ -23,7 +23,7 @@ TEST(Spelling, EachLetterMayBeEscapedInAnyWay) {
                                       R"(p@ss&#38;w/&lt;1&gt;&#039;&#34; \%.)",   // Go html.EscapeString, PHP
                                       R"(p&#x40;ss&amp;w&#x2F;&lt;1&gt;&apos;&quot;&#32;&#X5c;&#37;.)",  // OWASP
                                       R"(%70\u0040&#115;s%26\u0077\x2F&lt;%31>'\"%20\u005C%25.)"}) {     // no encoder at all
-    const Fitting found = fit_spelling(kSpelt, std::string(text) + "&amp;more");
+    const SpellingMatch found = fit_spelling(kSpelt, std::string(text) + "&amp;more");
     EXPECT_EQ(found.fit, Fit::kWhole) << text;
     EXPECT_EQ(found.size, text.size()) << text;
     for (std::size_t cut = 0; cut < text.size(); ++cut)

@@ -165,7 +165,7 @@ TEST(End, APeerThatReadsNothingIsReadNoFurtherThanItIsAnswered) {
   int ends[2];
   ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
   const UniqueFd peer(ends[0]);
-  End end;
+  Endpoint end;
   end.fd = UniqueFd(ends[1]);
   end.begin_secure(std::make_unique<Parrot>());
   const std::string piece(10'000, 'p');

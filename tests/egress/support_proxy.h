@@ -33,15 +33,15 @@ struct Names {
     const std::scoped_lock lock(mutex);
     asked.push_back(name);
     if (const auto all = both.find(name); all != both.end()) {
-      Resolved resolved{.addresses = {}, .error = {}, .keep = std::chrono::seconds(0)};
+      Resolved resolved{.addresses = {}, .error = {}, .ttl = std::chrono::seconds(0)};
       for (const std::string& address : all->second) resolved.addresses.push_back(policy::parse_ip(address).value());
       return resolved;
     }
     const auto found = answers.find(name);
-    if (found == answers.end()) return {.addresses = {}, .error = "the name does not exist", .keep = {}};
+    if (found == answers.end()) return {.addresses = {}, .error = "the name does not exist", .ttl = {}};
     const std::string address = found->second.front();
     if (found->second.size() > 1) found->second.erase(found->second.begin());
-    return {.addresses = {policy::parse_ip(address).value()}, .error = {}, .keep = std::chrono::seconds(0)};
+    return {.addresses = {policy::parse_ip(address).value()}, .error = {}, .ttl = std::chrono::seconds(0)};
   }
 };
 

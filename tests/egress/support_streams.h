@@ -21,7 +21,7 @@
 #include "egress/proxy.h"
 #include "egress/support_h2.h"
 #include "egress/support_proxy.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "egress/credentials.h"
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 namespace belljar::egress {
 namespace {

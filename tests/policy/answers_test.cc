@@ -25,7 +25,7 @@ const AnswerContext kHere{.workspace = "/home/u/ws", .key = "sk-0123456789abcdef
 
 Answers taken(const AnswerFile& file, std::string_view text) {
   Answers answers;
-  take_answers(file, text, kHere, answers);
+  read_answers(file, text, kHere, answers);
   return answers;
 }
 std::string with(const AnswerFile& file, std::string_view text, const Answers& answers) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "backend/container/engine.h"
+#include "base/paths.h"
 #include "belljar/policy.h"
 
 namespace belljar::backend::container {
@@ -13,7 +14,7 @@ namespace {
 
 bool has_own_kernel(std::string_view program) {
   constexpr std::array<std::string_view, 5> kOwnKernel = {"runsc", "kata", "krun", "io.containerd.runsc.", "io.containerd.kata"};
-  program.remove_prefix(program.rfind('/') + 1);  // npos + 1 is 0
+  program = file_name(program);
   return std::ranges::any_of(kOwnKernel, [program](std::string_view known) { return program.starts_with(known); });
 }
 

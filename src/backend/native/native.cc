@@ -45,6 +45,7 @@
 #include "backend/paths/view.h"
 #include "backend/paths/volume_targets.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/unique_fd.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -198,7 +199,7 @@ void lay_files(const Host& host, const Workplace& place, View& view) {
     const std::string real = host.canonical(folder).value_or(folder);
     const auto layer = std::ranges::find_if(view.caches, [&](const Cache& cache) { return cache.scratch && cache.path == real; });
     if (layer == view.caches.end()) continue;
-    layer->laid.emplace_back(path.substr(path.rfind('/') + 1), contents);
+    layer->laid.emplace_back(file_name(path), contents);
     for (const std::string& other : place.replaced) {
       const std::string there = host.canonical(other).value_or("");
       if (host.facts(there).kind == PathKind::kFile && std::ranges::find(view.hide_files, there) == view.hide_files.end())

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "broker/listed_sockets.h"
 #include "policy/paths.h"
@@ -46,7 +47,7 @@ std::string warn_of_socket(const std::string& path) {
       {"wayland", "it sees and drives the user's screen, as far as the compositor lets a client"},
       {"X0", "it sees and types into every window"},
   };
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  const std::string_view name = file_name(path);
   for (const auto& [known, risk] : kKnown) {
     const bool whole = known == "bus" || known == "private";
     if (whole ? name == known : name.find(known) != std::string_view::npos)

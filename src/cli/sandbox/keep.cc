@@ -44,9 +44,9 @@
 #include "keeper/wire.h"
 #include "launch/detached.h"
 #include "policy/defaults.h"
-#include "policy/look.h"
 #include "policy/merge.h"
 #include "policy/names.h"
+#include "policy/tls_interception.h"
 #include "runtime/json.h"
 #include "session/live.h"
 

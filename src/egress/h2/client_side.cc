@@ -6,9 +6,9 @@
 //   request   its stream's window (64 KiB), until the server took it: Stream::taken, given back by open_window(). The connection's
 //             window is no bound: add_body() gives it back at once, or one stream that nobody takes would hold up all the others.
 //   answer    Stream::held(), until the client took it: what the server's side wrote and nobody read, and what waits here for the
-//             client's window. StreamEnd::room() says how much more may come; tell_who_waits() says that there is room again.
+//             client's window. StreamEnd::room() says how much more may come; notify_server() says that there is room again.
 //
-// look_at() does for one stream what can be done, before frames are taken: it gives back what was taken of the request, ends a
+// service() does for one stream what can be done, before frames are taken: it gives back what was taken of the request, ends a
 // request whose answer is over, reads what is new of the answer, and lets it go on. What no window holds back has an allowance
 // instead: frames that ask for nothing, resets, interim answers.
 #include "egress/h2/client_side.h"
@@ -38,16 +38,16 @@ namespace {
 constexpr std::int32_t kConnectionWindow = 1 << 20;  // opened again at once: what holds a client back are its streams' windows
 
 // One stream, and what of its answer is still to be sent.
-struct Open {
+struct OpenStream {
   std::shared_ptr<Stream> stream = std::make_shared<Stream>();
   FieldSection section;
   bool opened = false;  // its request's head was whole
   std::optional<HttpReader> answer;
-  Allowance interim{kInterim, kInterimPerSecond};
+  TokenBucket interim{kInterim, kInterimPerSecond};
   bool head_request = false, submitted = false, over = false;
   Outgoing outgoing;
-  std::optional<Allowance::Clock::time_point> finished_at;  // the answer, before the request
-  std::size_t held = 0;                                     // of the answer when frames were last taken, or before they were
+  std::optional<TokenBucket::Clock::time_point> finished_at;  // the answer, before the request
+  std::size_t held = 0;                                       // of the answer when frames were last taken, or before they were
 };
 
 // Of a stream's end: a client that wants it reset can have us do so instead (CVE-2025-8671).
@@ -88,9 +88,9 @@ class ClientSide final : public Streams {
   }
   std::string take(std::size_t most) override {
     if (failed_) return {};
-    for (auto& [id, open] : open_) look_at(id, open);
+    for (auto& [id, open] : open_) service(id, open);
     std::string frames = take_frames(session_.get(), most);
-    for (auto& [id, open] : open_) tell_who_waits(open);
+    for (auto& [id, open] : open_) notify_server(open);
     return frames;
   }
   std::vector<std::shared_ptr<Stream>> take_opened() override { return std::exchange(opened_, {}); }
@@ -108,38 +108,38 @@ class ClientSide final : public Streams {
   int begin_frame(const nghttp2_frame_hd& frame);
   int begin_fields(const nghttp2_frame& frame);
   int add_field(const nghttp2_frame& frame, std::string_view name, std::string_view value);
-  int take_frame(const nghttp2_frame& frame);
+  int receive_frame(const nghttp2_frame& frame);
   int add_body(std::int32_t id, std::string_view bytes);
-  void let_finish(std::int32_t id, Open& open);
+  void let_finish(std::int32_t id, OpenStream& open);
   void sent_frame(const nghttp2_frame& frame);
   void close(std::int32_t id, std::uint32_t code);
-  void begin_request(Open& open, bool whole);
-  void end_request(std::int32_t id, Open& open);
-  void look_at(std::int32_t id, Open& open);
-  void open_window(std::int32_t id, Open& open);
-  static void tell_who_waits(Open& open);
-  void read_answer(std::int32_t id, Open& open);
-  void send_head(std::int32_t id, Open& open);
-  void reset(std::int32_t id, Open& open, std::uint32_t code);
-  static void leave(Open& open) {
+  void begin_request(OpenStream& open, bool whole);
+  void end_request(std::int32_t id, OpenStream& open);
+  void service(std::int32_t id, OpenStream& open);
+  void open_window(std::int32_t id, OpenStream& open);
+  static void notify_server(OpenStream& open);
+  void read_answer(std::int32_t id, OpenStream& open);
+  void send_head(std::int32_t id, OpenStream& open);
+  void reset(std::int32_t id, OpenStream& open, std::uint32_t code);
+  static void leave(OpenStream& open) {
     open.stream->gone = true;
     open.stream->tell_server();
   }
   void terminate(std::uint32_t code) {
     if (!failed_) nghttp2_session_terminate_session(session_.get(), code);
   }
-  Open* find(std::int32_t id) {
+  OpenStream* find(std::int32_t id) {
     const auto found = open_.find(id);
     return found == open_.end() ? nullptr : &found->second;
   }
 
   SessionPtr session_;
-  std::map<std::int32_t, Open> open_;
+  std::map<std::int32_t, OpenStream> open_;
   std::vector<std::shared_ptr<Stream>> opened_;
   std::size_t malformed_ = 0;
   std::int32_t head_of_ = 0;  // the stream whose fields are not whole yet
   bool failed_ = false;
-  Allowance resets_, idle_frames_;
+  TokenBucket resets_, idle_frames_;
 };
 
 void ClientSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
@@ -158,7 +158,7 @@ void ClientSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
       callbacks, [](nghttp2_session*, const nghttp2_frame*, const std::uint8_t*, std::size_t, const std::uint8_t*, std::size_t,
                     std::uint8_t, void*) { return static_cast<int>(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE); });
   nghttp2_session_callbacks_set_on_frame_recv_callback(
-      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).take_frame(*frame); });
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).receive_frame(*frame); });
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t id, const std::uint8_t* data, std::size_t size, void* self) {
         return of(self).add_body(id, {reinterpret_cast<const char*>(data), size});
@@ -185,13 +185,13 @@ int ClientSide::begin_fields(const nghttp2_frame& frame) {
 }
 
 int ClientSide::add_field(const nghttp2_frame& frame, std::string_view name, std::string_view value) {
-  if (Open* const open = find(frame.hd.stream_id)) open->section.add(name, value);
+  if (OpenStream* const open = find(frame.hd.stream_id)) open->section.add(name, value);
   return 0;
 }
 
-int ClientSide::take_frame(const nghttp2_frame& frame) {
+int ClientSide::receive_frame(const nghttp2_frame& frame) {
   if (frame.hd.type == NGHTTP2_HEADERS) head_of_ = 0;
-  Open* const open = find(frame.hd.stream_id);
+  OpenStream* const open = find(frame.hd.stream_id);
   if (open == nullptr) return 0;
   const bool whole = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   if (frame.hd.type == NGHTTP2_HEADERS && !std::exchange(open->opened, true)) begin_request(*open, whole);
@@ -200,7 +200,7 @@ int ClientSide::take_frame(const nghttp2_frame& frame) {
   return 0;
 }
 
-void ClientSide::begin_request(Open& open, bool whole) {
+void ClientSide::begin_request(OpenStream& open, bool whole) {
   HttpFault fault{431, "the head is longer than 64 KiB"};
   const auto head = open.section.too_large() ? std::nullopt : request_head(open.section.fields(), whole, fault);
   if (head) open.stream->request.begin(head->text, head->body);
@@ -212,7 +212,7 @@ void ClientSide::begin_request(Open& open, bool whole) {
 }
 
 // With the fields after its body.
-void ClientSide::end_request(std::int32_t id, Open& open) {
+void ClientSide::end_request(std::int32_t id, OpenStream& open) {
   const auto lines = open.section.too_large() ? std::nullopt : trailer_lines(open.section.fields());
   open.section.clear();
   if (!lines) {
@@ -225,7 +225,7 @@ void ClientSide::end_request(std::int32_t id, Open& open) {
 
 int ClientSide::add_body(std::int32_t id, std::string_view bytes) {
   nghttp2_session_consume_connection(session_.get(), bytes.size());
-  Open* const open = find(id);
+  OpenStream* const open = find(id);
   if (open == nullptr) return 0;
   if (open->over) return let_finish(id, *open), 0;
   open->stream->request.add(bytes);
@@ -247,11 +247,11 @@ void ClientSide::close(std::int32_t id, std::uint32_t code) {
 
 // An answer that did not wait for its request's end: the rest need not come (RFC 9113 section 8.1). But clients take the reset for
 // a failure when it overtakes what they are about to send, so what fits into the window may come for a moment.
-void ClientSide::let_finish(std::int32_t id, Open& open) {
+void ClientSide::let_finish(std::int32_t id, OpenStream& open) {
   constexpr std::chrono::seconds kPatience{2};
   if (!open.finished_at || open.stream->request.ended()) return;
   const bool full = nghttp2_session_get_stream_local_window_size(session_.get(), id) <= 0;
-  if (!full && Allowance::Clock::now() - *open.finished_at < kPatience) return;
+  if (!full && TokenBucket::Clock::now() - *open.finished_at < kPatience) return;
   open.finished_at.reset();
   reset(id, open, NGHTTP2_NO_ERROR);
 }
@@ -259,19 +259,19 @@ void ClientSide::let_finish(std::int32_t id, Open& open) {
 void ClientSide::sent_frame(const nghttp2_frame& frame) {
   const bool last =
       (frame.hd.type == NGHTTP2_DATA || frame.hd.type == NGHTTP2_HEADERS) && (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
-  Open* const open = last ? find(frame.hd.stream_id) : nullptr;
+  OpenStream* const open = last ? find(frame.hd.stream_id) : nullptr;
   if (open == nullptr || open->stream->request.ended()) return;
   open->over = true;
-  open->finished_at = Allowance::Clock::now();
+  open->finished_at = TokenBucket::Clock::now();
   let_finish(frame.hd.stream_id, *open);
 }
 
-void ClientSide::reset(std::int32_t id, Open& open, std::uint32_t code) {
+void ClientSide::reset(std::int32_t id, OpenStream& open, std::uint32_t code) {
   open.over = true;
   nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, code);
 }
 
-void ClientSide::look_at(std::int32_t id, Open& open) {
+void ClientSide::service(std::int32_t id, OpenStream& open) {
   open.held = open.stream->held();
   open_window(id, open);
   if (open.over) return let_finish(id, open);
@@ -280,20 +280,20 @@ void ClientSide::look_at(std::int32_t id, Open& open) {
   if (has_frames && !open.over) nghttp2_session_resume_data(session_.get(), id);
 }
 
-void ClientSide::open_window(std::int32_t id, Open& open) {
+void ClientSide::open_window(std::int32_t id, OpenStream& open) {
   const std::size_t taken = std::exchange(open.stream->taken, 0);
   if (taken != 0 && !open.over) nghttp2_session_consume_stream(session_.get(), id, taken);
 }
 
 // Who serves the stream, where the client has taken some of its answer.
-void ClientSide::tell_who_waits(Open& open) {
+void ClientSide::notify_server(OpenStream& open) {
   Stream& stream = *open.stream;
   stream.waiting = open.outgoing.body.size();
   const std::size_t held = stream.held();
   if (held < std::exchange(open.held, held)) stream.tell_server();
 }
 
-void ClientSide::read_answer(std::int32_t id, Open& open) {
+void ClientSide::read_answer(std::int32_t id, OpenStream& open) {
   Stream& stream = *open.stream;
   while (!stream.answer.empty() && !open.outgoing.ended && !stream.aborted) {
     if (!open.answer) open.answer.emplace(HttpReader::Kind::kResponse, open.head_request), open.answer->keep_body();
@@ -313,7 +313,7 @@ void ClientSide::read_answer(std::int32_t id, Open& open) {
   open.outgoing.ended = true;
 }
 
-void ClientSide::send_head(std::int32_t id, Open& open) {
+void ClientSide::send_head(std::int32_t id, OpenStream& open) {
   const HttpHead& head = open.answer->head();
   const Fields fields = answer_fields(head);
   const auto pointers = pointers_to(fields);
@@ -327,8 +327,9 @@ void ClientSide::send_head(std::int32_t id, Open& open) {
     nghttp2_data_provider body{};
     body.source.ptr = &open;
     body.read_callback = [](nghttp2_session* session, std::int32_t stream, std::uint8_t* buffer, std::size_t size,
-                            std::uint32_t* flags, nghttp2_data_source* source,
-                            void*) { return static_cast<Open*>(source->ptr)->outgoing.read(session, stream, buffer, size, flags); };
+                            std::uint32_t* flags, nghttp2_data_source* source, void*) {
+      return static_cast<OpenStream*>(source->ptr)->outgoing.read(session, stream, buffer, size, flags);
+    };
     sent = nghttp2_submit_response(session_.get(), id, pointers.data(), pointers.size(), open.outgoing.ended ? nullptr : &body);
     open.submitted = !open.outgoing.ended;
   }

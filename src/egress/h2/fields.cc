@@ -1,3 +1,10 @@
+// HTTP/2 fields to the text of an HTTP/1.1 head, and back.
+//
+// The text is read again by the reader of HTTP/1.1, so nothing may come through that would mean something
+// else there: names and values are checked for every byte that ends a line or a field (RFC 9113 section
+// 8.2.1), fields that belong to a connection are refused, and the framing of the message is ours. A
+// Content-Length is passed on unless trailers may follow, which need a chunked body; nghttp2 checks it
+// against the frames in any case.
 #include "egress/h2/fields.h"
 
 #include <algorithm>

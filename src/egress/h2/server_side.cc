@@ -1,3 +1,13 @@
+// HTTP/2 with a server, under the face of a TLS stream that carries HTTP/1.1.
+//
+// The phases write a request as text and read an answer as text; whether the server chose h2 (ALPN) is known
+// only after the handshake, and nothing above needs to know. One connection carries one request, as with
+// HTTP/1.1.
+//
+// Flow control. An answer's window is opened again only by what the reader took (nghttp2_session_consume in
+// open()), so `answer_` holds at most one window. The other way, room() tells how much of the request may
+// still come before the server takes some. What no window bounds (settings, pings, window updates, interim
+// answers) has a token bucket, since everything that arrives is read at once.
 #include "egress/h2/server_side.h"
 
 #include <nghttp2/nghttp2.h>
@@ -67,8 +77,8 @@ class ServerSide final : public SecureStream {
   void check_end();
   void send_head();
   int begin_frame(const nghttp2_frame_hd& frame);
-  int take_fields(const nghttp2_frame& frame);
-  void take_head(bool whole);
+  int receive_fields(const nghttp2_frame& frame);
+  void receive_head(bool whole);
   void fail(std::string why) {
     if (!std::exchange(broken_, true)) fault_ = {"server", "http_protocol_error", "HTTP/2: " + std::move(why)};
   }
@@ -82,8 +92,8 @@ class ServerSide final : public SecureStream {
   FieldSection section_;
   MessageText answer_;
   bool bodyless_ = false, has_head_ = false, broken_ = false;
-  Allowance idle_frames_{kIdleFrames, kIdleFramesPerSecond}, updates_{kUpdates, kUpdatesPerSecond};
-  Allowance interim_{kInterim, kInterimPerSecond};
+  TokenBucket idle_frames_{kIdleFrames, kIdleFramesPerSecond}, updates_{kUpdates, kUpdatesPerSecond};
+  TokenBucket interim_{kInterim, kInterimPerSecond};
   TlsFault fault_;
 };
 
@@ -124,7 +134,7 @@ void ServerSide::set_callbacks(nghttp2_session_callbacks* callbacks) {
         return static_cast<int>(NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE);
       });
   nghttp2_session_callbacks_set_on_frame_recv_callback(
-      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).take_fields(*frame); });
+      callbacks, [](nghttp2_session*, const nghttp2_frame* frame, void* self) { return of(self).receive_fields(*frame); });
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(
       callbacks, [](nghttp2_session*, std::uint8_t, std::int32_t, const std::uint8_t* data, std::size_t size, void* self) {
         of(self).answer_.add({reinterpret_cast<const char*>(data), size});
@@ -147,13 +157,13 @@ int ServerSide::begin_frame(const nghttp2_frame_hd& frame) {
   return NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
-int ServerSide::take_fields(const nghttp2_frame& frame) {
+int ServerSide::receive_fields(const nghttp2_frame& frame) {
   const bool whole = (frame.hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
   if (frame.hd.stream_id == 0 || frame.hd.stream_id != stream_) return 0;
   if (frame.hd.type == NGHTTP2_DATA && whole) answer_.end();
   if (frame.hd.type != NGHTTP2_HEADERS) return 0;
   if (!has_head_) {
-    take_head(whole);
+    receive_head(whole);
     return broken_ ? static_cast<int>(NGHTTP2_ERR_CALLBACK_FAILURE) : 0;  // what else comes is no answer
   }
   Fields trailers = section_.fields();
@@ -162,7 +172,7 @@ int ServerSide::take_fields(const nghttp2_frame& frame) {
   return 0;
 }
 
-void ServerSide::take_head(bool whole) {
+void ServerSide::receive_head(bool whole) {
   HttpFault fault;
   const auto head = answer_head(section_.fields(), whole, bodyless_, fault);
   if (!head) return fail(std::move(fault.reason));

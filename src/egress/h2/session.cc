@@ -82,7 +82,7 @@ bool is_of_use(const nghttp2_frame_hd& frame) {
          (frame.type == NGHTTP2_DATA && (frame.length != 0 || (frame.flags & NGHTTP2_FLAG_END_STREAM) != 0));
 }
 
-bool Allowance::spend() {
+bool TokenBucket::spend() {
   const auto now = Clock::now();
   left_ = std::min(burst_, left_ + rate_ * std::chrono::duration<double>(now - last_).count());
   last_ = now;

@@ -68,10 +68,10 @@ constexpr double kInterim = 16, kInterimPerSecond = 1;
 bool is_of_use(const nghttp2_frame_hd& frame);
 
 // How often something may happen: `burst` at once, then `per_second`.
-class Allowance {
+class TokenBucket {
  public:
   using Clock = std::chrono::steady_clock;
-  Allowance(double burst, double per_second) : burst_(burst), rate_(per_second), left_(burst) {}
+  TokenBucket(double burst, double per_second) : burst_(burst), rate_(per_second), left_(burst) {}
   bool spend();
 
  private:

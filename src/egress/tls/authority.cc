@@ -1,3 +1,9 @@
+// Certificates of one sandbox's authority, made in memory and signed with a key that is never written
+// anywhere.
+//
+// Times are generous both ways. Clocks inside a guest may be late, so a certificate begins 25 hours ago; a
+// leaf is valid for a month but replaced after a week, so that no client ever sees one about to expire. All
+// leaves share one key.
 #include "egress/tls/authority.h"
 
 #include <openssl/err.h>

@@ -1,4 +1,5 @@
-// The certificate authority of one sandbox: a P-256 key made in memory, its certificate, and one for each host that is looked into.
+// The certificate authority of one sandbox: a P-256 key made in memory, its certificate, and one for each host whose TLS is
+// intercepted.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,13 @@
+// Interception by OpenSSL: one context for clients, with certificates of our own, and one for servers, with
+// the machine's roots.
+//
+// Towards the client a name in SNI must be the host of the tunnel, and ALPN must offer what is read here.
+// Sessions are not kept: a handshake on loopback costs less than the memory. Towards the server, the
+// certificate must be valid for the host that the rules allowed, not for what the client's SNI said; partial
+// wildcards and the subject's common name do not count (RFC 6125). Sessions are kept by host, so a resumed
+// one is of a server whose certificate was good for that name.
+//
+// The roots are parsed with the first connection to a server and not when the sandbox starts.
 #include "egress/tls/interceptor.h"
 
 #include <openssl/err.h>

@@ -1,3 +1,9 @@
+// One TLS connection over memory: wire bytes go into one BIO, and what is to be sent comes out of another, so
+// that the proxy's loop owns every read and write.
+//
+// An empty input BIO means that nothing has come yet and not the end (BIO_set_mem_eof_return). OpenSSL keeps
+// errors in a queue for each thread, and one thread serves all connections here: the queue is emptied before
+// each call whose error is looked at.
 #include "egress/tls/stream.h"
 
 #include <openssl/err.h>

@@ -1,4 +1,4 @@
-// The roots that this machine trusts, and what is shown inside instead: the same with one more.
+// The root certificates that this machine trusts, and the bundle for the inside: the same and our own.
 #pragma once
 
 #include <string>

@@ -120,7 +120,7 @@ void Run::close() {
   // The connection serves the next command when this reply has been read to its end.
   for (const auto until = Steady::now() + kLastWords; ended_ && Steady::now() < until;) {
     const auto came = stream_->wait(until, {});
-    if (!came || *came != http::Stream::Came::kSomething) break;
+    if (!came || *came != http::Stream::Progress::kSomething) break;
     (void)stream_->take();
   }
   stream_.reset();
@@ -132,13 +132,13 @@ void Run::wait(std::optional<Time> due) {
   if (due) next = std::min(next, *due);
   const auto came = stream_->wait(next, wishes());
   if (!came) return lose(came.error().reason());
-  if (*came == http::Stream::Came::kSomething) {
+  if (*came == http::Stream::Progress::kSomething) {
     take_bytes();
     heard_ = Steady::now();  // after the callbacks: what the caller's reader takes is no silence of the command
     if (ending_.clock().hopeless(heard_ - kLastWords)) lose("its end was not told");  // it talks on, and is not to be ended
-  } else if (*came == http::Stream::Came::kNothing) {
+  } else if (*came == http::Stream::Progress::kNothing) {
     check_silence(Steady::now());
-  } else if (*came == http::Stream::Came::kEnd) {
+  } else if (*came == http::Stream::Progress::kEnd) {
     if (!begun_) take_head();
     if (over()) return;
     if (is_stream_) return lose("the stream broke off");

@@ -17,18 +17,19 @@
 
 namespace belljar::egress {
 
-// nullopt: the addresses of question.name have to be looked up first. `asker` finds who asked, for the record of a refusal.
+// The answer by the rules alone; nullopt: the addresses of question.name must be looked up first. `asker`
+// finds the process that asked, for the record of a refusal.
 std::optional<DnsAnswer> judge_question(Context& context, const DnsQuestion& question, const std::function<Culprit()>& asker);
 DnsAnswer answer_question(Context& context, const DnsQuestion& question, const Resolved& resolved,
                           const std::function<Culprit()>& asker);
 
 // The UDP socket. Owned by the proxy's thread.
-class DnsDoor {
+class DnsServer {
  public:
   // Tells answers of lookups from those of connections.
   static constexpr std::uint64_t kMark = std::uint64_t{1} << 62;
 
-  DnsDoor(Context& context, UniqueFd socket) : context_(context), socket_(std::move(socket)) {}
+  DnsServer(Context& context, UniqueFd socket) : context_(context), socket_(std::move(socket)) {}
   int fd() const noexcept { return socket_.get(); }
   // True: there may be more, others come first.
   bool serve();
@@ -40,7 +41,7 @@ class DnsDoor {
     socklen_t peer_size = 0;
     std::uint32_t asked_at = 0;  // the address it was sent to, network order
   };
-  void take(std::string_view message, const Asker& asker);
+  void handle_query(std::string_view message, const Asker& asker);
   std::function<Culprit()> finder(const Asker& asker) const;  // of who asked
   void reply(const DnsQuestion& question, const DnsAnswer& answer, const Asker& asker) const;
 

@@ -1,5 +1,5 @@
 // Which TLS is looked into and why, and credentials as text.
-#include "policy/look.h"
+#include "policy/tls_interception.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@ namespace {
 
 Destination destination(const char* text) { return parse_destination(text, 443).value(); }
 
-LookVerdict look(const Network& network, const char* where) {
-  return decide_look(make_host_rules(network).value(), make_look_rules(network).value(), destination(where));
+InterceptionVerdict intercept(const Network& network, const char* where) {
+  return decide_interception(make_host_rules(network).value(), make_interception_rules(network).value(), destination(where));
 }
 
 TEST(Credential, SaysNameSourceHostsAndPlaces) {
@@ -53,38 +53,38 @@ TEST(Credential, AVariableThatEveryProgramReadsIsNotAPlaceholder) {
     EXPECT_TRUE(parse_credential(text)) << text;
 }
 
-TEST(Look, OnlyWhatARuleNeedsIsLookedInto) {
+TEST(TlsInterception, OnlyWhatARuleNeedsIsLookedInto) {
   Network network;
   network.mode = NetMode::kProxy;
   network.allowed_domains = {"whole.test", "key.test", "pinned.test"};
-  EXPECT_FALSE(wants_look(network));
+  EXPECT_FALSE(wants_interception(network));
   network.allowed_requests = {"GET clear.test:80/"};
-  EXPECT_FALSE(wants_look(network)) << "in the clear nothing has to be looked into";
+  EXPECT_FALSE(wants_interception(network)) << "in the clear nothing has to be looked into";
   network.allowed_requests = {"GET docs.test/a", "GET pinned2.test"};
   network.credentials = {"TOKEN for key.test,pinned.test"};
   network.tls_passthrough = {"pinned.test", "pinned2.test"};
-  EXPECT_TRUE(wants_look(network));
-  EXPECT_EQ(look(network, "whole.test").why, Look::kNone);
-  EXPECT_EQ(look(network, "docs.test").why, Look::kRequests);
-  EXPECT_EQ(look(network, "key.test").why, Look::kCredential);
-  EXPECT_EQ(look(network, "pinned.test").why, Look::kPassthrough);
-  EXPECT_FALSE(look(network, "pinned2.test").looks());
-  EXPECT_EQ(look(network, "nowhere.test").why, Look::kNone);
+  EXPECT_TRUE(wants_interception(network));
+  EXPECT_EQ(intercept(network, "whole.test").why, InterceptionReason::kNone);
+  EXPECT_EQ(intercept(network, "docs.test").why, InterceptionReason::kRequests);
+  EXPECT_EQ(intercept(network, "key.test").why, InterceptionReason::kCredential);
+  EXPECT_EQ(intercept(network, "pinned.test").why, InterceptionReason::kPassthrough);
+  EXPECT_FALSE(intercept(network, "pinned2.test").intercepts());
+  EXPECT_EQ(intercept(network, "nowhere.test").why, InterceptionReason::kNone);
   network.methods = NetMethods::kLimited;
-  EXPECT_EQ(look(network, "whole.test").why, Look::kLimited);
+  EXPECT_EQ(intercept(network, "whole.test").why, InterceptionReason::kLimited);
   network.mode = NetMode::kNone;
-  EXPECT_FALSE(wants_look(network));
+  EXPECT_FALSE(wants_interception(network));
 }
 
-TEST(Look, AnExceptionForEverythingNeedsNoTls) {
+TEST(TlsInterception, AnExceptionForEverythingNeedsNoTls) {
   Network network;
   network.mode = NetMode::kProxy;
   network.allowed_requests = {"GET docs.test/a"};
   network.tls_passthrough = {"*"};
-  EXPECT_FALSE(wants_look(network));
+  EXPECT_FALSE(wants_interception(network));
 }
 
-TEST(Look, TheVariableOfAValueIsKnownByItsExactName) {
+TEST(TlsInterception, TheVariableOfAValueIsKnownByItsExactName) {
   Network network;
   network.credentials = {"T=env:REAL for a.test", "U=file:/x for a.test"};
   EXPECT_TRUE(is_credential_source(network, "REAL=1"));
@@ -92,7 +92,7 @@ TEST(Look, TheVariableOfAValueIsKnownByItsExactName) {
   EXPECT_FALSE(is_credential_source(network, "T=1"));
 }
 
-TEST(Look, AFileThatHoldsACredentialIsHiddenWhateverElseIsSaid) {
+TEST(TlsInterception, AFileThatHoldsACredentialIsHiddenWhateverElseIsSaid) {
   Network network;
   network.credentials = {"T=file:~/token for a.test"};
   std::vector<FsEntry> entries{{"/home/u/token", false, Access::kWrite, {}}};

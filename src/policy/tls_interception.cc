@@ -1,4 +1,10 @@
-#include "policy/look.h"
+// Which TLS connections are intercepted, and what a credential's text says.
+//
+// Interception is the exception: it needs a reason for the one destination, and the first of these counts: a
+// credential for it, a rule that allows single requests only, network.methods = "limited". A rule of
+// network.tls_passthrough wins over all of them; a host that is open to single requests only is then out of
+// reach by TLS, since nobody could tell which request is made.
+#include "policy/tls_interception.h"
 
 #include <algorithm>
 
@@ -109,24 +115,24 @@ Result<Credential> parse_credential(std::string_view text) {
   return credential;
 }
 
-Result<LookRules> make_look_rules(const Network& network) {
-  LookRules rules;
+Result<InterceptionRules> make_interception_rules(const Network& network) {
+  InterceptionRules rules;
   rules.limited = network.methods == NetMethods::kLimited;
   for (const std::string& text : network.credentials) rules.credentials.push_back(BELLJAR_TRY(parse_credential(text)));
   for (const std::string& text : network.tls_passthrough) rules.passthrough.push_back(BELLJAR_TRY(parse_domain_rule(text)));
   return rules;
 }
 
-bool wants_look(const Network& network) {
+bool wants_interception(const Network& network) {
   if (network.mode != NetMode::kProxy) return false;
   const auto rules = make_host_rules(network);
-  const auto look = make_look_rules(network);
-  if (!rules || !look) return false;
+  const auto interception = make_interception_rules(network);
+  if (!rules || !interception) return false;
   const auto secure = [](const RequestRule& rule) { return rule.host.port != kHttpPort; };
   const bool all_pass = std::ranges::any_of(
-      look->passthrough, [](const DomainRule& rule) { return rule.kind == DomainRule::Kind::kAny && !rule.port; });
-  if (!look->credentials.empty()) return true;
-  return !all_pass && (look->limited || std::ranges::any_of(rules->requests, secure));
+      interception->passthrough, [](const DomainRule& rule) { return rule.kind == DomainRule::Kind::kAny && !rule.port; });
+  if (!interception->credentials.empty()) return true;
+  return !all_pass && (interception->limited || std::ranges::any_of(rules->requests, secure));
 }
 
 bool is_credential_source(const Network& network, std::string_view entry) {
@@ -137,37 +143,39 @@ bool is_credential_source(const Network& network, std::string_view entry) {
   });
 }
 
-LookVerdict decide_look(const HostRules& rules, const LookRules& look, const Destination& destination) {
-  LookVerdict verdict;
+InterceptionVerdict decide_interception(const HostRules& rules, const InterceptionRules& interception,
+                                        const Destination& destination) {
+  InterceptionVerdict verdict;
   const HostVerdict host = decide_host(rules, destination);
-  const auto credentials = credentials_for(look, destination);
-  if (!credentials.empty()) verdict = {Look::kCredential, credentials[0]->text};
-  else if (host.reason == HostReason::kRequests) verdict = {Look::kRequests, host.rule};
-  else if (look.limited) verdict = {Look::kLimited, "network.methods"};
+  const auto credentials = credentials_for(interception, destination);
+  if (!credentials.empty()) verdict = {InterceptionReason::kCredential, credentials[0]->text};
+  else if (host.reason == HostReason::kRequests) verdict = {InterceptionReason::kRequests, host.rule};
+  else if (interception.limited) verdict = {InterceptionReason::kLimited, "network.methods"};
   std::string except;
-  if (verdict.looks() && covers(look.passthrough, destination, &except)) return {Look::kPassthrough, except};
+  if (verdict.intercepts() && covers(interception.passthrough, destination, &except))
+    return {InterceptionReason::kPassthrough, except};
   return verdict;
 }
 
-std::vector<const Credential*> credentials_for(const LookRules& look, const Destination& destination) {
+std::vector<const Credential*> credentials_for(const InterceptionRules& interception, const Destination& destination) {
   std::vector<const Credential*> found;
-  for (const Credential& credential : look.credentials) {
+  for (const Credential& credential : interception.credentials) {
     if (covers(credential.hosts, destination, nullptr)) found.push_back(&credential);
   }
   return found;
 }
 
-std::string explain_look(const LookVerdict& verdict) {
+std::string explain_interception(const InterceptionVerdict& verdict) {
   switch (verdict.why) {
-    case Look::kNone:
+    case InterceptionReason::kNone:
       return "no: what TLS carries is relayed as it is";
-    case Look::kRequests:
+    case InterceptionReason::kRequests:
       return format("yes: only the requests of {} may pass", verdict.rule);
-    case Look::kLimited:
+    case InterceptionReason::kLimited:
       return "yes: network.methods is \"limited\"";
-    case Look::kCredential:
+    case InterceptionReason::kCredential:
       return format("yes: a credential is put in ({})", verdict.rule);
-    case Look::kPassthrough:
+    case InterceptionReason::kPassthrough:
       return format("no: {} in network.tls_passthrough keeps it whole", verdict.rule);
   }
   return {};

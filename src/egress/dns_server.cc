@@ -1,4 +1,17 @@
-#include "egress/names.h"
+// The resolver inside: what each question is answered, and the UDP socket.
+//
+// The order of a question: faults of form, names of this machine and of the range of stand-in addresses, then
+// the rules, then the type, then the budgets. A name that the rules refuse ends there, before any name server
+// hears of it. Only questions of type A are looked up: every other type of an allowed name has an empty
+// answer.
+//
+// The answer is never the real address of a host. The name gets one of the stand-in addresses, and the proxy
+// resolves the name itself when a client connects to that, so what the client was told cannot be turned
+// against the check of the address (rebinding).
+//
+// A reply must come from the address that was asked, or the client drops it. Every address is ours inside, so
+// IP_PKTINFO says on receipt which one it was, and sets it on the reply.
+#include "egress/dns_server.h"
 
 #include <netinet/in.h>
 
@@ -151,7 +164,7 @@ DnsAnswer answer_question(Context& context, const DnsQuestion& question, const R
   return {.address = address, .why = {}};
 }
 
-bool DnsDoor::serve() {
+bool DnsServer::serve() {
   for (int i = 0; i < kAtOnce; ++i) {
     char bytes[kMaxDns];
     alignas(cmsghdr) char control[CMSG_SPACE(sizeof(in_pktinfo))];
@@ -173,16 +186,16 @@ bool DnsDoor::serve() {
     in_pktinfo info;
     std::memcpy(&info, CMSG_DATA(header), sizeof info);
     asker.asked_at = info.ipi_addr.s_addr;
-    take(std::string_view(bytes, static_cast<std::size_t>(got)), asker);
+    handle_query(std::string_view(bytes, static_cast<std::size_t>(got)), asker);
   }
   return true;
 }
 
-std::function<Culprit()> DnsDoor::finder(const Asker& asker) const {
+std::function<Culprit()> DnsServer::finder(const Asker& asker) const {
   return [this, &asker] { return context_.culprits.find_datagram(asker.peer, asker.asked_at); };
 }
 
-void DnsDoor::take(std::string_view message, const Asker& asker) {
+void DnsServer::handle_query(std::string_view message, const Asker& asker) {
   auto question = read_dns_question(message);
   if (!question) return;
   const auto judged = judge_question(context_, *question, finder(asker));
@@ -194,7 +207,7 @@ void DnsDoor::take(std::string_view message, const Asker& asker) {
   waiting_.emplace(id, Waiting{*std::move(question), asker});
 }
 
-void DnsDoor::on_resolved(std::uint64_t id, const Resolved& resolved) {
+void DnsServer::on_resolved(std::uint64_t id, const Resolved& resolved) {
   const auto found = waiting_.find(id);
   if (found == waiting_.end()) return;
   const auto& [question, asker] = found->second;
@@ -203,7 +216,7 @@ void DnsDoor::on_resolved(std::uint64_t id, const Resolved& resolved) {
 }
 
 // From the address that was asked, or the client would not take it.
-void DnsDoor::reply(const DnsQuestion& question, const DnsAnswer& answer, const Asker& asker) const {
+void DnsServer::reply(const DnsQuestion& question, const DnsAnswer& answer, const Asker& asker) const {
   std::string bytes = dns_answer(question, answer);
   iovec part{bytes.data(), bytes.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(in_pktinfo))]{};
