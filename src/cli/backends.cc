@@ -21,7 +21,7 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "cli/beside.h"
+#include "cli/components.h"
 #include "launch/detached.h"
 #include "policy/names.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/format.h"
-#include "cli/beside.h"
 #include "cli/command_line.h"
+#include "cli/components.h"
 #include "policy/backends.h"
 
 namespace belljar::cli {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/beside.h"
 #include "cli/command_line.h"
+#include "cli/components.h"
 
 namespace belljar::cli {
 

@@ -11,12 +11,12 @@
 
 #include "base/unique_fd.h"
 #include "belljar/error.h"
-#include "cli/beside.h"
 #include "cli/choose.h"
 #include "cli/commands.h"
+#include "cli/components.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "policy/look.h"
 
 namespace belljar::cli {

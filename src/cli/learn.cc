@@ -18,7 +18,7 @@
 #include "cli/load.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "policy/look.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"

@@ -13,10 +13,10 @@
 
 #include "belljar/error.h"
 #include "bwrap/speak.h"
-#include "cli/beside.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
+#include "cli/components.h"
 #include "cli/errors.h"
 #include "cli/refused_run.h"
 #include "cli/sandbox/commands.h"

@@ -20,7 +20,7 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "policy/agents.h"
 #include "policy/defaults.h"
 #include "policy/explain.h"

@@ -44,7 +44,7 @@
 #include "cli/recognise.h"
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "front/signals.h"
 #include "front/stdio.h"
 #include "launch/launcher.h"

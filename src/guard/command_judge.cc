@@ -6,7 +6,7 @@
 #include "belljar/command_rules.h"
 #include "guard/judge.h"
 #include "policy/permit.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/wrappers.h"
 

@@ -7,7 +7,7 @@
 #include "guard/modes.h"
 #include "shell/hooks.h"
 #include "shell/operands.h"
-#include "shell/places.h"
+#include "shell/system_paths.h"
 #include "shell/wrappers.h"
 
 namespace belljar::guard {

@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 #include "shell/hooks.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/word_list.h"
 #include "shell/wrappers.h"

@@ -22,7 +22,7 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/txn.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
 #include "mcp/session.h"

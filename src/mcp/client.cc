@@ -15,7 +15,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 #include "mcp/uri.h"
 

@@ -17,7 +17,7 @@
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {

@@ -23,7 +23,7 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 #include "shell/script.h"
 

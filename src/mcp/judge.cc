@@ -13,7 +13,7 @@
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::mcp {
 namespace {

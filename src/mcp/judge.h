@@ -4,7 +4,7 @@
 #include "belljar/result.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::mcp {
 

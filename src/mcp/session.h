@@ -24,8 +24,8 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
 #include "mcp/client.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
 

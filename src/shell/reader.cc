@@ -10,8 +10,8 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/reading.h"
+#include "shell/grammar_check.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 
 namespace belljar::shell {

@@ -4,9 +4,10 @@
 //
 // The tree is walked once, in the order a shell would run it, and a node is read only where its kind is known: all else is unread.
 // On the way three things are known as far as the text says them, and each is forgotten at the end of whatever may not have run
-// (variables.h, whereabouts.h, numbers.h): what variables hold, where the shell is, and which of its names are numbers. A loop over
-// words that are known, a second turn of a loop that moves, and a function that is called from elsewhere are read again instead of
-// being joined in a lattice: the texts are short, what is read again is judged by the same checks, and kMaxRounds ends it.
+// (variables.h, working_directory.h, integer_variables.h): what variables hold, where the shell is, and which of its names are
+// numbers. A loop over words that are known, a second turn of a loop that moves, and a function that is called from elsewhere are
+// read again instead of being joined in a lattice: the texts are short, what is read again is judged by the same checks, and
+// kMaxRounds ends it.
 //
 // A part goes into the script when its words were read, so what its substitutions run stands before it; what it starts
 // (wrappers.h) follows it, and a text that it hands to a shell is read by a Reader of its own, which writes to the same Script.
@@ -24,11 +25,11 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/numbers.h"
-#include "shell/reading.h"
+#include "shell/grammar_check.h"
+#include "shell/integer_variables.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 #include "shell/wrappers.h"
 
 namespace belljar::shell {

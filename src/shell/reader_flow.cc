@@ -10,13 +10,13 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
-#include "shell/places.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
+#include "shell/system_paths.h"
 #include "shell/variables.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 

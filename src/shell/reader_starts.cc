@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "base/format.h"
-#include "shell/letters.h"
-#include "shell/numbers.h"
+#include "shell/grammar_check.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 #include "shell/wrappers.h"
 
 namespace belljar::shell {

@@ -6,7 +6,7 @@
 
 #include "shell/grammar.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/variables.h"
 

@@ -10,7 +10,7 @@
 
 #include "shell/grammar.h"
 #include "shell/hooks.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/word_list.h"
 

@@ -17,7 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {

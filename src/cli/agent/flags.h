@@ -11,7 +11,7 @@
 #include "belljar/result.h"
 #include "cli/command_line.h"
 #include "cli/guardian_flags.h"
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 
 namespace belljar::cli {
 

@@ -31,15 +31,15 @@
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 #include "cli/agent/ask.h"
+#include "cli/agent/display.h"
 #include "cli/agent/flags.h"
-#include "cli/agent/show.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
-#include "cli/mcp/make_box.h"
-#include "mcp/boxes.h"
+#include "cli/mcp/make_client_sandbox.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::cli {
 namespace {

@@ -22,7 +22,7 @@
 #include "belljar/result.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 
 namespace belljar::cli {
 namespace {

@@ -1,11 +1,12 @@
-// belljar-full: what `belljar` hands on, so that an ordinary run pays for none of it. Its first word names the part (cli/beside.h).
+// belljar-full: what `belljar` hands on, so that an ordinary run pays for none of it. Its first word names the part
+// (cli/components.h).
 #include "belljar/error.h"
-#include "cli/beside.h"
 #include "cli/commands.h"
+#include "cli/components.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/sandbox/commands.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "egress/tls/interceptor.h"
 
 namespace belljar::cli {

@@ -1,4 +1,4 @@
-#include "cli/beside.h"
+#include "cli/components.h"
 
 #include <unistd.h>
 

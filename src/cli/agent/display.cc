@@ -1,4 +1,4 @@
-#include "cli/agent/show.h"
+#include "cli/agent/display.h"
 
 #include <unistd.h>
 

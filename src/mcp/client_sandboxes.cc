@@ -1,4 +1,4 @@
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 
 #include <chrono>
 #include <map>

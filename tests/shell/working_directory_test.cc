@@ -1,4 +1,4 @@
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 
 #include <algorithm>
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "shell/places.h"
+#include "shell/system_paths.h"
 
 #include <algorithm>
 #include <cstddef>

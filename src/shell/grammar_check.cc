@@ -1,4 +1,4 @@
-#include "shell/letters.h"
+#include "shell/grammar_check.h"
 
 #include <tree_sitter/api.h>
 
@@ -17,7 +17,7 @@ namespace belljar::shell {
 namespace {
 
 // What holds for the pieces of a node.
-struct Around {
+struct NodeContext {
   TSNode node;
   bool quoted = false;       // inside "..." or a here-document, where a single quote is a letter
   bool back_quoted = false;  // inside `...`, where the shell takes backslashes away before it parses
@@ -41,9 +41,9 @@ class Walk {
   }
   void take(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
   bool enter(TSNode node);
-  bool is_misread(TSNode node, const Around& parent) const noexcept;
-  bool is_of_bash(TSNode node, const Around& parent) const noexcept;
-  void leaf(TSNode node, const Around& parent);
+  bool is_misread(TSNode node, const NodeContext& parent) const noexcept;
+  bool is_of_bash(TSNode node, const NodeContext& parent) const noexcept;
+  void leaf(TSNode node, const NodeContext& parent);
   void quote(TSNode node);
   void unquote(TSNode node);
   void back_quotes(TSNode node);
@@ -53,7 +53,7 @@ class Walk {
   std::string_view text_;
   ShellDialect dialect_;
   std::string left_;  // the text, without what the grammar and the shell agree on
-  std::vector<Around> around_;
+  std::vector<NodeContext> around_;
   Letters result_;
 };
 
@@ -71,7 +71,7 @@ void Walk::back_quotes(TSNode node) {
 }
 
 // The grammar's $'...' may go on behind the quote that ends it. Where a dollar stands before "...", gettext(3) puts in other text.
-bool Walk::is_misread(TSNode node, const Around& parent) const noexcept {
+bool Walk::is_misread(TSNode node, const NodeContext& parent) const noexcept {
   if (parent.quoted) return false;
   const std::string_view letters = raw(node);
   if (grammar_.kind(node) == Kind::kAnsiC) {
@@ -87,7 +87,7 @@ bool Walk::is_misread(TSNode node, const Around& parent) const noexcept {
 }
 
 // What dash, which is `sh` here and there, takes for other words and commands than bash.
-bool Walk::is_of_bash(TSNode node, const Around& parent) const noexcept {
+bool Walk::is_of_bash(TSNode node, const NodeContext& parent) const noexcept {
   constexpr std::string_view kTokens[] = {"[[", "((", "&>", "&>>", "|&", "$["};
   const Kind kind = grammar_.kind(node);
   const Kind above = grammar_.kind(parent.node);
@@ -98,7 +98,7 @@ bool Walk::is_of_bash(TSNode node, const Around& parent) const noexcept {
   return kind == Kind::kToken && std::ranges::find(kTokens, without_blanks(raw(node))) != std::end(kTokens);
 }
 
-void Walk::leaf(TSNode node, const Around& parent) {
+void Walk::leaf(TSNode node, const NodeContext& parent) {
   const Kind kind = grammar_.kind(node);
   const Kind above = grammar_.kind(parent.node);
   const bool opens =
@@ -138,7 +138,7 @@ bool Walk::enter(TSNode node) {
     leaf(node, around_.back());
     return false;
   }
-  Around here = around_.back();
+  NodeContext here = around_.back();
   here.node = node;
   here.literal = false;
   const Kind kind = grammar_.kind(node);

@@ -15,7 +15,7 @@
 #include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/judge.h"
 
 namespace belljar::cli {

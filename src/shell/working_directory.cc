@@ -1,4 +1,4 @@
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 #include <algorithm>
 #include <span>
@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "shell/places.h"
 #include "shell/script.h"
+#include "shell/system_paths.h"
 
 namespace belljar::shell {
 

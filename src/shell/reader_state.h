@@ -13,11 +13,11 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/numbers.h"
+#include "shell/grammar_check.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/variables.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 

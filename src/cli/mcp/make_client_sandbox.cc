@@ -1,4 +1,4 @@
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 
 #include <unistd.h>
 
@@ -39,7 +39,7 @@
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/judge.h"
 #include "policy/backends.h"
 #include "policy/explain.h"

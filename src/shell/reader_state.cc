@@ -1,4 +1,4 @@
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 
 #include <tree_sitter/api.h>
 
@@ -12,9 +12,9 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
+#include "shell/grammar_check.h"
 #include "shell/script.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 
