@@ -18,9 +18,9 @@
 namespace belljar::guard {
 
 using shell::lower;
-using shell::Part;
 using shell::Script;
 using shell::ShellReader;
+using shell::SimpleCommand;
 using shell::Word;
 
 namespace {
@@ -236,16 +236,16 @@ void read_script(const std::string& text, ShellReader& reader, Call& call, std::
   const Script script = reader.read(text, input);
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
   const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
-  for (const Part& part : script.parts) {
+  for (const SimpleCommand& command : script.commands) {
     const std::size_t before = call.acts.size();
-    read_part(script, part, call);
-    note_shown(part, call);
-    note_written(script, part, call);
+    read_command(script, command, call);
+    note_shown(command, call);
+    note_written(script, command, call);
     for (std::size_t i = before; i < call.acts.size(); ++i) {
-      for (const Word& word : part.argv) call.acts[i].words.push_back(word.text);
+      for (const Word& word : command.argv) call.acts[i].words.push_back(word.text);
     }
     // Its words are what stands there.
-    if (std::ranges::find(part.inside, "xargs") == part.inside.end()) continue;
+    if (std::ranges::find(command.inside, "xargs") == command.inside.end()) continue;
     for (std::size_t i = before; i < call.acts.size(); ++i)
       call.acts[i].atoms.insert(call.acts[i].atoms.end(), given.begin(), given.end());
   }

@@ -42,7 +42,7 @@ struct Call {
   std::vector<std::string> texts;    // all strings of the call, as they are
   std::vector<std::string> shows;    // files whose text a command would show, as they are named; or the command
   std::vector<WrittenFile> writes;   // in their order
-  std::string unread;                // why a part could not be read; empty: all was
+  std::string unread;                // why a command could not be read; empty: all was
   std::string undecided;             // why only the run decides what is run; empty: it does not
 };
 
@@ -63,7 +63,7 @@ std::vector<Atom> find_atoms(std::string_view text);
 bool is_account(const Atom& atom) noexcept;
 
 // Of one simple command; adds to `call`. `script` is the whole, for what its pipes carry.
-void read_part(const shell::Script& script, const shell::Part& part, Call& call);
+void read_command(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 // Code of another language in a word or a here-document: what it calls and the strings in it.
 // `named`: where those strings stand.
 void read_code(std::string_view code, std::string_view what, Call& call, std::string_view named);
@@ -71,8 +71,8 @@ void read_code(std::string_view code, std::string_view what, Call& call, std::st
 void read_script(const std::string& text, shell::ShellReader& reader, Call& call, std::string_view input = {});
 
 // Of one simple command, for Call::shows and Call::writes; the second of a tool's argument.
-void note_shown(const shell::Part& part, Call& call);
-void note_written(const shell::Script& script, const shell::Part& part, Call& call);
+void note_shown(const shell::SimpleCommand& command, Call& call);
+void note_written(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
 
 // Which files an act runs, and whether all tests.

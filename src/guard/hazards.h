@@ -25,7 +25,7 @@ struct Finding {
 struct Hazard {
   std::string_view name;
   std::string_view doc;
-  std::optional<Finding> (*check)(const shell::Script& script, const shell::Part& part);
+  std::optional<Finding> (*check)(const shell::Script& script, const shell::SimpleCommand& command);
 };
 
 std::span<const Hazard> hazards() noexcept;

@@ -14,9 +14,9 @@
 
 namespace belljar::guard {
 
-using shell::Part;
 using shell::Script;
 using shell::ShellReader;
+using shell::SimpleCommand;
 using shell::takes_word;
 using shell::TakesWord;
 using shell::Word;
@@ -215,7 +215,8 @@ class Parser {
     const Script script = reader_.read(example);
     if (!script.unread.empty())
       return at(place, format("the example {} cannot be read: {}", quoted(example), script.unread[0].reason));
-    const bool found = std::ranges::any_of(script.parts, [&](const Part& part) { return match(rule, part) == Match::kYes; });
+    const bool found =
+        std::ranges::any_of(script.commands, [&](const SimpleCommand& command) { return match(rule, command) == Match::kYes; });
     if (found == wanted) return {};
     return at(place, format("the example {} {} the pattern `{}`", quoted(example), wanted ? "does not match" : "matches",
                             escaped(join_words(rule.pattern))))
@@ -242,17 +243,17 @@ Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decisi
     const Script script = reader.read(text);
     // The same words behind a program that starts nothing: what `su` or `parallel` would start is not asked here.
     const Script words = reader.read(std::string(kStartsNothing) + text);
-    const bool plain = !script.parts.empty() && script.parts[0].assignments.empty() && words.unread.empty() &&
-                       words.parts.size() == 1 && words.parts[0].redirects.empty() &&
-                       words.parts[0].span.end == kStartsNothing.size() + text.size() &&
-                       std::ranges::all_of(words.parts[0].argv, &Word::fixed) && words.parts[0].argv.size() > 1;
+    const bool plain = !script.commands.empty() && script.commands[0].assignments.empty() && words.unread.empty() &&
+                       words.commands.size() == 1 && words.commands[0].redirects.empty() &&
+                       words.commands[0].span.end == kStartsNothing.size() + text.size() &&
+                       std::ranges::all_of(words.commands[0].argv, &Word::fixed) && words.commands[0].argv.size() > 1;
     if (!plain)
       return refuse("", "it must be plain words, such as `git` or `git push`", "write [[rule]] tables in a rules file for more");
     if (decision == Decision::kAllow && !script.unread.empty())
       return refuse(" that can be allowed", "what it starts cannot be judged: " + script.unread[0].reason,
                     "leave it out, or be asked: a [[rule]] with decision = \"prompt\" in a rules file");
     Rule rule{.decision = decision, .reason = decision == Decision::kAllow ? "commands.allow" : "commands.deny", .origin = origin};
-    for (const Word& word : words.parts[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
+    for (const Word& word : words.commands[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
     set.rules.push_back(std::move(rule));
   }
   return {};
@@ -266,10 +267,10 @@ std::string_view to_string(Decision decision) noexcept {
 
 // Each word of the pattern where it may stand: behind the one before, and for what narrows also behind options (`git -C DIR push`,
 // `docker --context x run`), whose value may be the next word.
-Match match(const Rule& rule, const Part& part) noexcept {
-  const std::vector<Word>& argv = part.argv;
+Match match(const Rule& rule, const SimpleCommand& command) noexcept {
+  const std::vector<Word>& argv = command.argv;
   const bool narrows = rule.decision != Decision::kAllow;
-  const std::string_view program = program_name(part);
+  const std::string_view program = program_name(command);
   // at[i]: whether the next word of the pattern is looked for at argv[i].
   std::vector<Match> at(argv.size() + 3, Match::kNo);
   at[0] = Match::kYes;

@@ -145,7 +145,7 @@ Judgement Turn::judge(const ProposedCall& proposed) {
   for (const Act& act : call.acts) {
     const bool leaks = state.deciding(act, call).kind == CallClass::kExfiltrating;
     Ruling ruling = state.judge_act(act, call);
-    if (ruling.advice == Advice::kAllow && state.deaf()) ruling = state.judge_unheard(act);
+    if (ruling.advice == Advice::kAllow && state.user_words_unknown()) ruling = state.judge_unheard(act);
     take(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
     if (state.full && act.kind != CallClass::kReading)
       take(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,

@@ -8,9 +8,9 @@
 
 namespace belljar::shell {
 
-std::vector<Opened> started_by_git(const Part& part);
+std::vector<InnerCommand> started_by_git(const SimpleCommand& command);
 // Where its output goes: `git archive -o FILE`, `git clone URL DIR`, `git config --system` ... What it does to its own work tree is
 // not among them.
-std::vector<Word> git_places(const Part& part);
+std::vector<Word> git_written_paths(const SimpleCommand& command);
 
 }  // namespace belljar::shell

@@ -29,7 +29,7 @@ class Walk {
   Walk(const Grammar& grammar, std::string_view text, ShellDialect dialect)
       : grammar_(grammar), text_(text), dialect_(dialect), left_(text) {}
 
-  Letters all(TSNode root);
+  GrammarCheck all(TSNode root);
 
  private:
   std::string_view raw(TSNode node) const noexcept {
@@ -54,7 +54,7 @@ class Walk {
   ShellDialect dialect_;
   std::string left_;  // the text, without what the grammar and the shell agree on
   std::vector<NodeContext> around_;
-  Letters result_;
+  GrammarCheck result_;
 };
 
 bool is_escape(std::string_view text, std::size_t at, std::string_view of) noexcept {
@@ -173,7 +173,7 @@ void Walk::scan() {
   }
 }
 
-Letters Walk::all(TSNode root) {
+GrammarCheck Walk::all(TSNode root) {
   around_.push_back({.node = root});
   TSTreeCursor cursor = ts_tree_cursor_new(root);
   while (around_.size() > 0) {
@@ -193,7 +193,7 @@ Letters Walk::all(TSNode root) {
 
 }  // namespace
 
-Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect) {
+GrammarCheck check_grammar(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect) {
   return Walk(grammar, text, dialect).all(root);
 }
 

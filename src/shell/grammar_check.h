@@ -20,12 +20,12 @@ namespace belljar::shell {
 // quote.
 enum class ShellDialect : std::uint8_t { kBash, kAnyShell };
 
-struct Letters {
+struct GrammarCheck {
   std::optional<Span> hidden;                // the first place that the shell may run and the tree does not show
   std::vector<std::uint32_t> substitutions;  // where those of the tree begin, in order: the reader must come by each
 };
 
-Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect);
+GrammarCheck check_grammar(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect);
 
 // [begin, end) holds escaped newlines only, and the shell joins what stands around them into one word or operator.
 bool is_glued(std::string_view text, std::size_t begin, std::size_t end) noexcept;

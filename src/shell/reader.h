@@ -38,7 +38,7 @@ struct Reader;
 
 class ReaderPart {
  public:
-  ReaderPart(Reading& in, Reader& with) : in_(in), with_(with) {}
+  ReaderPart(ReaderState& in, Reader& with) : in_(in), with_(with) {}
   ReaderPart(const ReaderPart&) = delete;
   ReaderPart& operator=(const ReaderPart&) = delete;
 
@@ -53,7 +53,7 @@ class ReaderPart {
   bool full(TSNode node) { return in_.full(node); }
   std::vector<Child> children(TSNode node, bool blank_between = true) { return in_.children(node, blank_between); }
 
-  Reading& in_;
+  ReaderState& in_;
   Reader& with_;
 };
 
@@ -78,7 +78,7 @@ class Flow : public ReaderPart {
  private:
   bool ends_shell(TSNode node) const noexcept;
   void conditional(TSNode node);
-  bool branch(TSNode node, std::vector<Whereabouts>& ends);
+  bool branch(TSNode node, std::vector<WorkingDirectory>& ends);
   void cases(TSNode node);
   void chain(TSNode node, std::vector<TSNode>& doubtful);
   bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
@@ -91,19 +91,19 @@ class Functions : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
   void function(TSNode node);
-  void call(const Part& part);
+  void call(const SimpleCommand& command);
   void returned();
-  void leaves_by(const Part& part);
+  void leaves_by(const SimpleCommand& command);
 
  private:
   // All bodies that a text gives a name.
   struct Function {
     std::vector<TSNode> bodies;
-    bool moves = false;                                     // leaves its caller elsewhere
-    std::vector<std::pair<Whereabouts, Whereabouts>> read;  // where it was read from, and where that led
-    bool open = false;                                      // is being read
+    bool moves = false;                                               // leaves its caller elsewhere
+    std::vector<std::pair<WorkingDirectory, WorkingDirectory>> read;  // where it was read from, and where that led
+    bool open = false;                                                // is being read
   };
-  void define(const std::string& name, TSNode body, const Whereabouts& before, int defined_before);
+  void define(const std::string& name, TSNode body, const WorkingDirectory& before, int defined_before);
   void body(TSNode node);
 
   std::map<std::string, Function, std::less<>> functions_;
@@ -123,13 +123,13 @@ class Commands : public ReaderPart {
 class Starts : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
-  void emit(Part part);
+  void emit(SimpleCommand command);
 
  private:
-  void give_input(Part& part);
-  void open(const Part& part, int level);
-  void open_command(Opened what, const Part& part, int level);
-  void open_script(const Word& script, const Part& part, const std::string& label, int level);
+  void give_input(SimpleCommand& command);
+  void open(const SimpleCommand& command, int level);
+  void open_command(InnerCommand what, const SimpleCommand& command, int level);
+  void open_script(const Word& script, const SimpleCommand& command, const std::string& label, int level);
 };
 
 class Redirections : public ReaderPart {
@@ -182,11 +182,11 @@ class Words : public ReaderPart {
 
 // One text. A wrapper with a script of its own makes another Reader that writes to the same Script.
 struct Reader {
-  Reader(Grammar& grammar, Script& out, std::string_view text, Around around) : in(grammar, out, text, std::move(around)) {}
+  Reader(Grammar& grammar, Script& out, std::string_view text, ReaderContext around) : in(grammar, out, text, std::move(around)) {}
 
   void read();
 
-  Reading in;
+  ReaderState in;
   Statements statements{in, *this};
   Flow flow{in, *this};
   Functions functions{in, *this};
@@ -197,7 +197,7 @@ struct Reader {
   Words words{in, *this};
 
  private:
-  void check(const Letters& letters);
+  void check(const GrammarCheck& letters);
 };
 
 }  // namespace belljar::shell

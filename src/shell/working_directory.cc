@@ -14,15 +14,15 @@ namespace belljar::shell {
 std::string directory_behind(const std::string& here, const Word& word) {
   const bool home = word.text == "~" || word.text.starts_with("~/");
   if (!word.fixed && !(home && word.bounded && !word.pattern && word.lead >= word.text.size())) return {};
-  if (word.text.starts_with('/') || home) return normal_place(word.text);
-  return here.empty() || word.text.empty() || word.text == "-" ? std::string() : normal_place(here + "/" + word.text);
+  if (word.text.starts_with('/') || home) return normal_path(word.text);
+  return here.empty() || word.text.empty() || word.text == "-" ? std::string() : normal_path(here + "/" + word.text);
 }
 
 namespace {
 
 template <typename Skips>
-std::span<const Word> words_behind(const Part& part, Skips skips) noexcept {
-  std::span<const Word> words = part.argv;
+std::span<const Word> words_behind(const SimpleCommand& command, Skips skips) noexcept {
+  std::span<const Word> words = command.argv;
   while (!words.empty() && words[0].fixed && skips(words[0].text)) {
     words = words.subspan(1);
     while (!words.empty() && words[0].fixed && (words[0].text == "-p" || words[0].text == "--")) words = words.subspan(1);
@@ -30,24 +30,24 @@ std::span<const Word> words_behind(const Part& part, Skips skips) noexcept {
   return words;
 }
 
-std::span<const Word> words_of_cd(const Part& part) noexcept {
-  const std::span<const Word> words = words_here(part);
+std::span<const Word> words_of_cd(const SimpleCommand& command) noexcept {
+  const std::span<const Word> words = words_here(command);
   const std::string_view name = words.empty() || !words[0].fixed ? std::string_view() : std::string_view(words[0].text);
   return name == "cd" || name == "pushd" || name == "popd" ? words : std::span<const Word>();
 }
 
-bool matters(std::string_view place) { return !place.empty() && (is_vital(place) || is_system(place)); }
+bool matters(std::string_view cwd) { return !cwd.empty() && (is_vital(cwd) || is_system(cwd)); }
 
 }  // namespace
 
 bool stays_here(std::string_view word) noexcept { return word == "command" || word == "builtin" || word == "time"; }
-std::span<const Word> words_here(const Part& part) noexcept { return words_behind(part, stays_here); }
-std::span<const Word> words_called(const Part& part) noexcept {
-  return words_behind(part, [](std::string_view word) { return word == "time"; });
+std::span<const Word> words_here(const SimpleCommand& command) noexcept { return words_behind(command, stays_here); }
+std::span<const Word> words_called(const SimpleCommand& command) noexcept {
+  return words_behind(command, [](std::string_view word) { return word == "time"; });
 }
 
-std::string directory_after(const Part& part, const std::string& here) {
-  const std::span<const Word> argv = words_of_cd(part);
+std::string directory_after(const SimpleCommand& command, const std::string& here) {
+  const std::span<const Word> argv = words_of_cd(command);
   if (argv.empty()) return here;
   const std::string_view name = argv[0].text;
   std::vector<const Word*> words;
@@ -60,39 +60,39 @@ std::string directory_after(const Part& part, const std::string& here) {
   return name == "popd" || words.size() > 1 ? "" : directory_behind(here, *words[0]);
 }
 
-bool is_cd(const Part& part) noexcept { return !words_of_cd(part).empty(); }
+bool is_cd(const SimpleCommand& command) noexcept { return !words_of_cd(command).empty(); }
 
 bool surely_exists(std::string_view directory) {
   return directory == "/" || directory == "~" || directory == "/tmp" || directory == "/var/tmp" || directory == "/usr/local" ||
          (is_vital(directory) && std::ranges::count(directory, '/') == 1);
 }
 
-void add_places(std::vector<std::string>& places, const std::vector<std::string>& more) {
-  for (const std::string& place : more) {
-    if (matters(place) && std::ranges::find(places, place) == places.end()) places.push_back(place);
+void add_directories(std::vector<std::string>& directories, const std::vector<std::string>& more) {
+  for (const std::string& cwd : more) {
+    if (matters(cwd) && std::ranges::find(directories, cwd) == directories.end()) directories.push_back(cwd);
   }
 }
 
-std::vector<std::string> all_of(const Whereabouts& place) {
-  std::vector<std::string> all{place.directory};
-  all.insert(all.end(), place.perhaps.begin(), place.perhaps.end());
+std::vector<std::string> all_of(const WorkingDirectory& cwd) {
+  std::vector<std::string> all{cwd.directory};
+  all.insert(all.end(), cwd.possible_directories.begin(), cwd.possible_directories.end());
   return all;
 }
 
 // The directory is that of all, or one where little can be done; the rest are those where it may be instead.
-Whereabouts joined(const std::vector<Whereabouts>& ends) {
+WorkingDirectory joined(const std::vector<WorkingDirectory>& ends) {
   if (ends.empty()) return {};
-  Whereabouts result = ends[0];
-  for (const Whereabouts& end : ends) {
+  WorkingDirectory result = ends[0];
+  for (const WorkingDirectory& end : ends) {
     if (end.directory == result.directory) continue;
     if (matters(result.directory) || result.directory.empty())
       result.directory = matters(end.directory) ? std::string() : end.directory;
   }
-  for (const Whereabouts& end : ends) {
-    add_places(result.perhaps, all_of(end));
-    add_places(result.failed, end.failed);
+  for (const WorkingDirectory& end : ends) {
+    add_directories(result.possible_directories, all_of(end));
+    add_directories(result.failed, end.failed);
   }
-  std::erase(result.perhaps, result.directory);
+  std::erase(result.possible_directories, result.directory);
   return result;
 }
 

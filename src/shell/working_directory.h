@@ -12,30 +12,30 @@
 namespace belljar::shell {
 
 // The working directory of the shell that reads.
-struct Whereabouts {
-  std::string directory;             // Part::directory of what comes next
-  std::vector<std::string> perhaps;  // Part::perhaps of what comes next
-  std::vector<std::string> failed;   // as `perhaps`, where the statement before failed: not behind its `&&`
-  bool operator==(const Whereabouts&) const = default;
+struct WorkingDirectory {
+  std::string directory;                          // SimpleCommand::directory of what comes next
+  std::vector<std::string> possible_directories;  // SimpleCommand::possible_directories of what comes next
+  std::vector<std::string> failed;                // as `perhaps`, where the statement before failed: not behind its `&&`
+  bool operator==(const WorkingDirectory&) const = default;
 };
 
 // To `places`, without those that matter to no check.
-void add_places(std::vector<std::string>& places, const std::vector<std::string>& more);
+void add_directories(std::vector<std::string>& directories, const std::vector<std::string>& more);
 // All that `place` may be.
-std::vector<std::string> all_of(const Whereabouts& place);
+std::vector<std::string> all_of(const WorkingDirectory& cwd);
 
 // Where several ways through a text meet again.
-Whereabouts joined(const std::vector<Whereabouts>& ends);
+WorkingDirectory joined(const std::vector<WorkingDirectory>& ends);
 
 // Where `cd WORD` leads from `here`; "" when nobody knows.
 std::string directory_behind(const std::string& here, const Word& word);
 // What `part` makes of it in its own shell: cd, pushd and popd of bash(1), also behind `command` and `builtin`.
-std::string directory_after(const Part& part, const std::string& here);
-bool is_cd(const Part& part) noexcept;
+std::string directory_after(const SimpleCommand& command, const std::string& here);
+bool is_cd(const SimpleCommand& command) noexcept;
 // The words of `part` behind `command`, `builtin` and `time`, which run a builtin in this shell.
-std::span<const Word> words_here(const Part& part) noexcept;
+std::span<const Word> words_here(const SimpleCommand& command) noexcept;
 // The same behind `time` alone: `command f` runs no function.
-std::span<const Word> words_called(const Part& part) noexcept;
+std::span<const Word> words_called(const SimpleCommand& command) noexcept;
 // A word that runs a builtin in this shell.
 bool stays_here(std::string_view word) noexcept;
 // Where a `cd` cannot fail on an ordinary system.

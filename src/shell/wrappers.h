@@ -12,7 +12,7 @@
 namespace belljar::shell {
 
 // What a part starts besides itself.
-struct Opened {
+struct InnerCommand {
   enum class Kind {
     kCommand,  // `argv`, with `assignments` before it
     kScript,   // `script` is text for a shell
@@ -24,14 +24,14 @@ struct Opened {
   std::vector<Assignment> assignments;
   Word script;
   std::optional<Word> directory;  // `env -C`: where the command runs
-  bool operator==(const Opened&) const = default;
+  bool operator==(const InnerCommand&) const = default;
 };
 
-Opened opened_script(std::string label, Word text);
-Opened opened_unread(std::string reason);
+InnerCommand inner_script(std::string label, Word text);
+InnerCommand inner_unread(std::string reason);
 
-struct Opening {
-  std::vector<Opened> opened;  // empty: not a wrapper
+struct Unwrapped {
+  std::vector<InnerCommand> commands;  // empty: not a wrapper
   // The wrapper does nothing of its own: only what it starts is to be judged.
   bool transparent = false;
 };
@@ -43,8 +43,8 @@ bool is_reserved(std::string_view word) noexcept;
 // The name of a program that is called by it or lies directly in /bin, /usr/bin or /usr/local/bin; of any other `program` itself.
 std::string_view system_name(std::string_view program) noexcept;
 // `part` is a shell, or `.`, that reads its script from standard input.
-bool reads_script_from_stdin(const Part& part) noexcept;
+bool reads_script_from_stdin(const SimpleCommand& command) noexcept;
 
-Opening open_wrapper(const Part& part);
+Unwrapped unwrap(const SimpleCommand& command);
 
 }  // namespace belljar::shell

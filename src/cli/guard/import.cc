@@ -29,7 +29,7 @@ std::string as_json(const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields)
     fields +=
         format(R"({}{{"field":{},"fate":"{}","detail":{},"note":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
-               guard::to_string(field.fate), policy::json_text(field.detail), policy::json_text(field.note));
+               guard::to_string(field.treatment), policy::json_text(field.detail), policy::json_text(field.note));
   return format(R"({{"dialect":"{}","policy":{},"permission":{},"fields":[{}]}})", guard::to_string(imported.dialect),
                 policy::json_text(guard::to_policy_file(imported)),
                 policy::json_text(imported.has_permission ? guard::to_toml(imported.permission) : ""), fields) +
@@ -39,10 +39,11 @@ std::string as_json(const guard::Imported& imported) {
 // What is not in the printed part is said on stderr.
 void tell(const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields) {
-    if (field.fate == guard::Field::Fate::kRefused) print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
-    else if (field.fate == guard::Field::Fate::kNotNeeded)
+    if (field.treatment == guard::Field::Treatment::kRefused)
+      print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
+    else if (field.treatment == guard::Field::Treatment::kNotNeeded)
       print_note(format("nothing to do: `{}`: {}", escaped(field.name), field.detail));
-    else if (field.fate == guard::Field::Fate::kOther)
+    else if (field.treatment == guard::Field::Treatment::kOther)
       print_note(format("not imported: `{}` {}", escaped(field.name), field.detail));
     else if (!field.note.empty()) print_note(format("`{}`: {}", escaped(field.name), field.note));
   }

@@ -104,13 +104,13 @@ int decide(const RulesGiven& given, guard::RuleSet rules) {
   std::string text;
   if (given.json) {
     text = format(R"({{"outcome":"{}","place":"{}","reason":{},"warning":{},"verdict":{}}})", guard::to_string(permission.outcome),
-                  guard::to_string(permission.place), policy::json_text(permission.reason), policy::json_text(permission.warning),
+                  guard::to_string(permission.confinement), policy::json_text(permission.reason), policy::json_text(permission.warning),
                   guard::to_json_text(permission.verdict, given.text));
     std::erase(text, '\n');
     text += '\n';
   } else {
     text = guard::to_text(permission.verdict, given.text) + format("{} {} the sandbox: {}\n", guard::to_string(permission.outcome),
-                                                                   guard::to_string(permission.place), escaped(permission.reason));
+                                                                   guard::to_string(permission.confinement), escaped(permission.reason));
   }
   const int printed = print_result(text);
   return printed != 0 ? printed : static_cast<int>(permission.outcome);
