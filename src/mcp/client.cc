@@ -102,7 +102,7 @@ Result<Json> Client::ask(std::string_view method, Json params, milliseconds pati
   return Error(Code::kUnknown, format("the client refused {}", method)).reason(escaped(to_line(mine.answer->error).substr(0, 400)));
 }
 
-void Client::take_response(Message&& message) {
+void Client::handle_response(Message&& message) {
   const std::lock_guard lock(mutex_);
   if (!message.id.is_number_integer()) return;
   const auto known = pending_.find(message.id.get<std::int64_t>());
@@ -146,12 +146,12 @@ void Client::roots_changed() {
   ++roots_version_;
 }
 
-Answered Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
+QuestionOutcome Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
   const auto refused = [](std::string reason, std::string next, std::string by) {
-    return Answered{{false, std::move(reason), std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
+    return QuestionOutcome{{false, std::move(reason), std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
   };
-  if (opinion.say == Say::kRun) return {{}, ReviewAnswer::kOnce, "rules"};
-  if (opinion.say == Say::kRefuse) return refused(opinion.reason, opinion.next, "rules");
+  if (opinion.kind == OpinionKind::kRun) return {{}, ReviewAnswer::kOnce, "rules"};
+  if (opinion.kind == OpinionKind::kRefuse) return refused(opinion.reason, opinion.next, "rules");
   // An answer holds for the question it was given to.
   const std::string key = question.workspace + '\0' + request.tool + '\0' + request.arguments + '\0' + opinion.reason;
   {

@@ -40,7 +40,7 @@ class Client {
   // Waits for the answer. Errors: kCanceled, the client is gone or the call was cancelled; kDeadlineExceeded; kUnknown, the client
   // answered with an error.
   Result<Json> ask(std::string_view method, Json params, std::chrono::milliseconds patience, const CancelToken& cancel);
-  void take_response(Message&& message);
+  void handle_response(Message&& message);
   // Who waits looks at its token again.
   void wake();
   // Whoever waits stops waiting, for good.
@@ -53,7 +53,7 @@ class Client {
 
   // What becomes of an act of which rules say this. Where it is to be asked about, the user decides through the client
   // (elicitation), which can be asked; no answer within five minutes and everything but "accept" mean no.
-  Answered decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
+  QuestionOutcome decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
 
  private:
   struct Pending {

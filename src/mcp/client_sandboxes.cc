@@ -17,120 +17,121 @@
 namespace belljar::mcp {
 namespace {
 
-Result<void> end(Box& box) {
-  auto stopped = box.sandbox->stop();
-  if (box.put_away) box.put_away();
+Result<void> end(ClientSandbox& entry) {
+  auto stopped = entry.sandbox->stop();
+  if (entry.put_away) entry.put_away();
   return stopped;
 }
 
 }  // namespace
 
-Result<std::shared_ptr<Box>> Boxes::make(std::string id, const BoxWish& wish) {
+Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::make(std::string id, const SandboxSpec& spec) {
   if (closed_) return Error(Code::kCanceled, "cannot make a sandbox").reason("the client is gone");
-  if (boxes_.size() >= kMost) {
+  if (sandboxes_.size() >= kMost) {
     return Error(Code::kResourceExhausted, "cannot make another sandbox")
         .reason(format("there are {} already", kMost))
         .next("end one with sandbox_kill");
   }
-  MadeBox made = BELLJAR_TRY(host_.make(wish, closing_));
-  for (std::string& warning : made.warnings) host_.log("warning", std::move(warning));
-  if (made.record) BELLJAR_CHECK(made.record());
-  if (auto started = made.sandbox->start(); !started) {
-    if (made.put_away) made.put_away();
+  SandboxSetup setup = BELLJAR_TRY(host_.make(spec, closing_));
+  for (std::string& warning : setup.warnings) host_.log("warning", std::move(warning));
+  if (setup.record) BELLJAR_CHECK(setup.record());
+  if (auto started = setup.sandbox->start(); !started) {
+    if (setup.put_away) setup.put_away();
     return std::move(started).error();
   }
   ToolOptions options = host_.tools;
-  options.workspace_name = made.named;
-  if (options.texts == ToolTexts::kBelljar) options.shell = made.shell;
-  options.timeout = made.timeout;
+  options.workspace_name = setup.named;
+  if (options.texts == ToolTexts::kBelljar) options.shell = setup.shell;
+  options.timeout = setup.timeout;
   // Each call brings its own (ToolContext::hook).
   options.hook = [](const ToolRequest&) { return ToolVerdict{false, "nobody has judged it", ""}; };
-  auto box = std::make_shared<Box>();
-  box->id = id;
-  box->wish = wish;
-  box->sandbox = made.sandbox;
-  box->policy = std::move(made.policy);
-  box->hook = [judge = std::move(made.judge), decide = host_.decide,
-               place = BoxPlace{made.sandbox->workspace(), made.calls, made.secrets}](const ToolRequest& request, Call& call) {
-    return *(call.verdict = decide(judge ? judge(request) : Opinion{}, request, place, call));
+  auto entry = std::make_shared<ClientSandbox>();
+  entry->id = id;
+  entry->spec = spec;
+  entry->sandbox = setup.sandbox;
+  entry->policy = std::move(setup.policy);
+  entry->hook = [judge = std::move(setup.judge), decide = host_.decide,
+                 context = ActContext{setup.sandbox->workspace(), setup.calls, setup.secrets}](const ToolRequest& request,
+                                                                                               Call& call) {
+    return *(call.verdict = decide(judge ? judge(request) : Opinion{}, request, context, call));
   };
-  box->record = std::move(made.calls);
-  box->put_away = std::move(made.put_away);
+  entry->record = std::move(setup.calls);
+  entry->put_away = std::move(setup.put_away);
   // What is in the transaction already is somebody's work: a rollback ends there.
-  if (const auto before = box->sandbox->changes(); before && !before->empty()) {
-    box->base = "mcp-" + random_hex(6);
-    BELLJAR_CHECK(box->sandbox->snapshot(box->base));
+  if (const auto before = entry->sandbox->changes(); before && !before->empty()) {
+    entry->base = "mcp-" + random_hex(6);
+    BELLJAR_CHECK(entry->sandbox->snapshot(entry->base));
   }
-  box->toolbox = std::make_unique<Toolbox>(box->sandbox, std::move(options));
-  box->created = std::chrono::system_clock::now();
-  boxes_[id] = box;
-  host_.log("info", format("sandbox {}: {}, workspace {}", id, box->sandbox->backend(), quoted(box->sandbox->workspace())));
-  return box;
+  entry->toolbox = std::make_unique<Toolbox>(entry->sandbox, std::move(options));
+  entry->created = std::chrono::system_clock::now();
+  sandboxes_[id] = entry;
+  host_.log("info", format("sandbox {}: {}, workspace {}", id, entry->sandbox->backend(), quoted(entry->sandbox->workspace())));
+  return entry;
 }
 
 // One that has ended (out of memory, idle for too long) is started anew: its processes and private files are gone, and the model is
 // told by the log alone. Its workspace is as it was.
-Result<std::shared_ptr<Box>> Boxes::alive(std::shared_ptr<Box> box) {
-  const auto health = box->sandbox->health();
-  if (health) return box;
-  host_.log("warning", format("sandbox {} is started anew: {}", box->id, health.error().line()));
-  (void)box->sandbox->stop();
-  BELLJAR_CHECK(box->sandbox->start());
-  return box;
+Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::alive(std::shared_ptr<ClientSandbox> entry) {
+  const auto health = entry->sandbox->health();
+  if (health) return entry;
+  host_.log("warning", format("sandbox {} is started anew: {}", entry->id, health.error().line()));
+  (void)entry->sandbox->stop();
+  BELLJAR_CHECK(entry->sandbox->start());
+  return entry;
 }
 
-Result<std::shared_ptr<Box>> Boxes::get_default(const BoxWish& wish) {
+Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::get_default(const SandboxSpec& spec) {
   const std::string id(kDefault);
   const std::lock_guard lock(mutex_);
-  const auto known = boxes_.find(id);
-  if (known == boxes_.end()) return make(id, wish);
-  if (known->second->wish == wish) return alive(known->second);
+  const auto known = sandboxes_.find(id);
+  if (known == sandboxes_.end()) return make(id, spec);
+  if (known->second->spec == spec) return alive(known->second);
   (void)end(*known->second);
-  boxes_.erase(known);
-  return make(id, wish);
+  sandboxes_.erase(known);
+  return make(id, spec);
 }
 
-Result<std::shared_ptr<Box>> Boxes::get(const std::string& id) {
+Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::get(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  if (const auto known = boxes_.find(id); known != boxes_.end()) return alive(known->second);
+  if (const auto known = sandboxes_.find(id); known != sandboxes_.end()) return alive(known->second);
   return Error(Code::kNotFound, format("there is no sandbox {}", quoted(id.substr(0, 80))))
       .next("sandbox_list shows those there are");
 }
 
-Result<std::shared_ptr<Box>> Boxes::create(const BoxWish& wish) {
+Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::create(const SandboxSpec& spec) {
   const std::lock_guard lock(mutex_);
-  BoxWish numbered = wish;
+  SandboxSpec numbered = spec;
   numbered.number = ++serial_;
   return make(format("s{}", serial_), numbered);
 }
 
-std::vector<std::shared_ptr<Box>> Boxes::list() const {
+std::vector<std::shared_ptr<ClientSandbox>> ClientSandboxes::list() const {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<Box>> boxes;
-  for (const auto& [id, box] : boxes_) boxes.push_back(box);
-  return boxes;
+  std::vector<std::shared_ptr<ClientSandbox>> entries;
+  for (const auto& [id, entry] : sandboxes_) entries.push_back(entry);
+  return entries;
 }
 
-Result<void> Boxes::kill(const std::string& id) {
+Result<void> ClientSandboxes::kill(const std::string& id) {
   const std::lock_guard lock(mutex_);
-  const auto known = boxes_.find(id);
-  if (known == boxes_.end())
+  const auto known = sandboxes_.find(id);
+  if (known == sandboxes_.end())
     return Error(Code::kNotFound, format("there is no sandbox {}", quoted(id.substr(0, 80))))
         .next("sandbox_list shows those there are");
-  const std::shared_ptr<Box> box = known->second;
-  boxes_.erase(known);
-  return end(*box);
+  const std::shared_ptr<ClientSandbox> entry = known->second;
+  sandboxes_.erase(known);
+  return end(*entry);
 }
 
-void Boxes::kill_all() noexcept {
+void ClientSandboxes::kill_all() noexcept {
   closing_.cancel();
-  std::map<std::string, std::shared_ptr<Box>> boxes;
+  std::map<std::string, std::shared_ptr<ClientSandbox>> entries;
   {
     const std::lock_guard lock(mutex_);
     closed_ = true;
-    boxes = std::exchange(boxes_, {});
+    entries = std::exchange(sandboxes_, {});
   }
-  for (const auto& [id, box] : boxes) (void)end(*box);
+  for (const auto& [id, entry] : entries) (void)end(*entry);
 }
 
 }  // namespace belljar::mcp

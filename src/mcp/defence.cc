@@ -119,7 +119,7 @@ Defence::Memory& Defence::memory_of(const std::string& conversation) {
   return memory;
 }
 
-std::string Defence::heard(const std::string& conversation, const std::string& user_words) {
+std::string Defence::note_user_words(const std::string& conversation, const std::string& user_words) {
   const std::lock_guard lock(mutex_);
   if (!conversation.empty()) conversation_ = conversation;
   Memory& memory = memory_of(conversation_);
@@ -159,7 +159,7 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
   return options_.guardian(question);
 }
 
-ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
+ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) const {
   const bool both = !around.rule.empty() && !judgement.reason.empty();
   ReviewRequest review = reviewed({.tool = request.tool,
                                    .call = act_text(request),
@@ -177,7 +177,7 @@ ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& ju
 }
 
 void Defence::record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
-                     const Circumstances& around) {
+                     const ReviewContext& around) {
   if (options_.state_dir.empty()) return;
   // What cannot be recorded was decided all the same.
   if (const auto queue = ReviewQueue::open(options_.state_dir))
@@ -199,10 +199,10 @@ Result<std::string> Defence::ask_for(const ReviewQueue& queue, const ReviewReque
   return id;
 }
 
-Answered Defence::review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) {
+QuestionOutcome Defence::review(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) {
   const ReviewRequest wanted = review_of(request, judgement, around);
   const auto refused = [&](const std::string& more, std::string next, std::string by = "nobody") {
-    return Answered{{false, wanted.reason + "; " + more, std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
+    return QuestionOutcome{{false, wanted.reason + "; " + more, std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
   };
   if (options_.state_dir.empty())
     return refused("it needs somebody's word, and this client cannot ask (it has no elicitation)",
@@ -217,7 +217,7 @@ Answered Defence::review(const ToolRequest& request, const Judgement& judgement,
   const std::string& id = *asked;
   const auto decision = queue->wait_for(id, options_.review_wait, request.cancel.fd());
   if (decision && !decision->has_value()) {
-    Answered waiting = refused(
+    QuestionOutcome waiting = refused(
         format("nobody has answered the review {} yet", id),
         format("tell the user to look at it with `belljar review show {}` and to answer with `belljar review answer {} once` "
                "(or session, always, deny); then make the very same call again",
@@ -316,7 +316,7 @@ bool Defence::passes_all() const noexcept {
          (passes(options_.content.tool) && passes(options_.content.network) && passes(options_.content.workspace));
 }
 
-ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation) {
+ResultForModel Defence::show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation) {
   Json structured = done.failed || done.structured.empty() ? Json::object() : Json::parse(done.structured);
   // Writing tools answer in our own words, until they fail and quote.
   if (!judges() || (tool.kind == ToolKind::kWrite && !done.failed)) return {std::move(done.text), std::move(structured), {}};
@@ -331,7 +331,7 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, ToolResul
   const std::string nonce = random_hex(12);
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
   ContentShown shown = gate_->apply(what);
-  ShownResult result{.structured = std::move(structured), .notes = shown.notes};
+  ResultForModel result{.structured = std::move(structured), .notes = shown.notes};
   act_on_parts(shown, what, result.structured, result.notes);
   result.text =
       detect::wrap_result({.tool = tool.name, .source = static_cast<detect::Source>(what.source), .content = shown.text}, nonce);

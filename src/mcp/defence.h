@@ -44,14 +44,14 @@ struct DefenceOptions {
 };
 
 // What a result becomes.
-struct ShownResult {
+struct ResultForModel {
   std::string text;
   Json structured;
   std::vector<std::string> notes;  // for people
 };
 
 // What a review says beside the act; an answer holds for all of it together.
-struct Circumstances {
+struct ReviewContext {
   std::string workspace, rule;              // `rule`: why the rules ask, too
   std::shared_ptr<const Redactor> secrets;  // what is not shown; empty: known shapes alone
 };
@@ -67,23 +67,23 @@ class Defence {
 
   // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to; empty: the one last named.
   // Each has a memory of its own; one that was forgotten for others is asked about. Returns its name, for the rest of the call.
-  std::string heard(const std::string& conversation, const std::string& user_words);
+  std::string note_user_words(const std::string& conversation, const std::string& user_words);
   Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "");
   // A person's word by way of `belljar review`, waited for.
-  Answered review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
+  QuestionOutcome review(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around = {});
   // Keeps for `belljar review` what was decided without it. `by`: one word.
   void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
-              const Circumstances& around = {});
+              const ReviewContext& around = {});
   // Content of no call: each string as the policy has it.
   Json clean(Json content) const;
   // Raw output may be told as it comes.
   bool passes_all() const noexcept;
 
   // What a call brought is remembered as it is, but for our own words, and shown as the policy says.
-  ShownResult show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation = "");
+  ResultForModel show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation = "");
 
  private:
-  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;
+  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) const;
   Result<std::string> ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key);
   void find_source(const ToolSpec& tool, const std::string& arguments, Entered& what);
   void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;

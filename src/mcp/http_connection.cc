@@ -154,16 +154,16 @@ void HttpConnection::refuse(const HttpRefusal& refusal) {
 }
 
 // What is answered at once is one JSON text; the rest is a stream of events, in which the answer is the last.
-void HttpConnection::hand_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body) {
+void HttpConnection::pass_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body) {
   session_id_ = id;
-  session.take(body, stream);
+  session.receive(body, stream);
   if (!last_) return begin_events();
   if (!answered_) return answer(202, "", "", id);  // a notification
   if (pending_.size() == 1) return answer(200, std::move(pending_.front().line), "application/json", id);
   begin_events();
 }
 
-void HttpConnection::take(HttpEvent event, bool last) {
+void HttpConnection::enqueue(HttpEvent event, bool last) {
   last_ = last_ || last;
   answered_ = answered_ || (last && !event.line.empty());
   if (!event.id.empty()) {

@@ -93,7 +93,8 @@ Result<void> serve_stdio(SessionOptions options, UniqueFd input, UniqueFd output
   Session session(std::move(options), [&writer](Outgoing said) {
     if (!said.line.empty()) writer.write(std::move(said.line));
   });
-  LineReader lines(kLongestLine, [&](std::string_view line) { session.take(line); }, [&] { session.line_too_long(kLongestLine); });
+  LineReader lines(
+      kLongestLine, [&](std::string_view line) { session.receive(line); }, [&] { session.line_too_long(kLongestLine); });
   if (serve(input.get(), writer.fd(), signals.get(), lines) == End::kInputEnded) session.wait_idle(kLastCalls);
   writer.give_up();
   session.close();

@@ -16,7 +16,7 @@
 namespace belljar::cli {
 
 struct AgentFlags {
-  McpFlags box{.usual = {}};  // policy, rules, mode
+  McpFlags sandbox{.usual = {}};  // policy, rules, mode
   std::string provider = "anthropic", model, base_url, key_variable, script;
   std::string conversation, skills_directory, content, log, review_wait;
   GuardianFlags guardian;

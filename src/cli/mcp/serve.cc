@@ -95,18 +95,18 @@ int serve(const McpFlags& flags) {
   // Over HTTP a client may be another machine's: it names no directory of this one.
   const bool has_workspace = http || !flags.policy.workspace.empty();
   if (has_workspace) {
-    if (const auto tried = make_box(flags, {}); !tried) return print_error(tried.error());
+    if (const auto tried = make_client_sandbox(flags, {}); !tried) return print_error(tried.error());
   } else if (const auto fine = check_flags(flags); !fine) {
     return print_error(fine.error());
   }
   settle_signals();
-  mcp::SessionOptions options{
-      .make = [&flags](const mcp::BoxWish& wish, const CancelToken& closing) { return make_box(flags, wish, closing); },
-      .tools = {.texts = *texts},
-      .version = BELLJAR_VERSION,
-      .roots_are_workspace = !has_workspace,
-      .transactions = has_transaction(flags),
-      .defence = *std::move(defence)};
+  mcp::SessionOptions options{.make = [&flags](const mcp::SandboxSpec& spec,
+                                               const CancelToken& closing) { return make_client_sandbox(flags, spec, closing); },
+                              .tools = {.texts = *texts},
+                              .version = BELLJAR_VERSION,
+                              .roots_are_workspace = !has_workspace,
+                              .transactions = has_transaction(flags),
+                              .defence = *std::move(defence)};
   return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
 
