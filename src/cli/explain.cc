@@ -34,7 +34,7 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenExplain {
+struct ExplainFlags {
   std::string id = "last", workspace;
   bool json = false, list = false, model = false;
 };
@@ -193,11 +193,11 @@ bool exists(const std::string& path) {
 // Workspaces are kept by their canonical paths.
 std::string canonical(const std::string& path) { return path.empty() ? real_path(".") : real_path_or_given(path); }
 
-int explain(const GivenExplain& given) {
+int explain(const ExplainFlags& flags) {
   const std::string home = own_variable("HOME");
   const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists, default_state_dir()};
   const runtime::ViolationStore store(default_state_dir());
-  if (given.list) {
+  if (flags.list) {
     const auto ids = store.list();
     if (!ids) return print_error(ids.error());
     std::string text;
@@ -207,10 +207,10 @@ int explain(const GivenExplain& given) {
     }
     return print_result(text);
   }
-  const auto run = given.id == "last" ? store.load_last(canonical(given.workspace)) : store.load(given.id);
+  const auto run = flags.id == "last" ? store.load_last(canonical(flags.workspace)) : store.load(flags.id);
   if (!run) return print_error(run.error());
-  if (given.json) return print_result(json_with_permits(*run, context));
-  if (given.model) return print_result(to_model_text(run->result));
+  if (flags.json) return print_result(json_with_permits(*run, context));
+  if (flags.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
   const std::vector<Alike> groups = group_alike(run->result.violations, context);
@@ -224,13 +224,13 @@ int explain(const GivenExplain& given) {
 
 void add_explain(const OptionParser& app, int& exit_code) {
   const OptionParser sub = app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it");
-  const auto given = std::make_shared<GivenExplain>();
-  sub.add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
-  sub.add_option("--workspace", given->workspace, "Of which `last` is the last run (default: the one you are in)").type_name("DIR");
-  const Option json = sub.add_flag("--json", given->json, "As one JSON object");
-  const Option model = sub.add_flag("--model", given->model, "As the block of text that a model is given").excludes(json);
-  sub.add_flag("--list", given->list, "The runs that are kept, oldest first").excludes(json).excludes(model);
-  sub.callback([given, &exit_code] { exit_code = explain(*given); });
+  const auto flags = std::make_shared<ExplainFlags>();
+  sub.add_option("ID", flags->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
+  sub.add_option("--workspace", flags->workspace, "Of which `last` is the last run (default: the one you are in)").type_name("DIR");
+  const Option json = sub.add_flag("--json", flags->json, "As one JSON object");
+  const Option model = sub.add_flag("--model", flags->model, "As the block of text that a model is given").excludes(json);
+  sub.add_flag("--list", flags->list, "The runs that are kept, oldest first").excludes(json).excludes(model);
+  sub.callback([flags, &exit_code] { exit_code = explain(*flags); });
 }
 
 }  // namespace belljar::cli

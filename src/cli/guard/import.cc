@@ -14,7 +14,7 @@
 namespace belljar::cli {
 namespace {
 
-struct ImportGiven {
+struct ImportFlags {
   std::string file, part = "policy";
   std::vector<std::string> without;
   bool json = false;
@@ -50,17 +50,17 @@ void tell(const guard::Imported& imported) {
   if (imported.is_off) print_note(format("warning: {}", kOff));
 }
 
-int import_file(const ImportGiven& given) {
-  auto text = read_text_file(given.file, "the settings");
+int import_file(const ImportFlags& flags) {
+  auto text = read_text_file(flags.file, "the settings");
   if (!text) return print_error(text.error());
-  auto imported = guard::import_settings(*text, given.file, given.without);
+  auto imported = guard::import_settings(*text, flags.file, flags.without);
   if (!imported) return print_error(imported.error());
-  if (given.json) return print_result(as_json(*imported));
+  if (flags.json) return print_result(as_json(*imported));
   tell(*imported);
-  const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
+  const std::string head = format("# Imported from {} ({}).\n", escaped(flags.file), guard::to_string(imported->dialect));
   const std::string off = imported->is_off ? format("# {}.\n", kOff) : "";
   return print_result(head + off +
-                      (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
+                      (flags.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
 }
 
 }  // namespace
@@ -68,19 +68,19 @@ int import_file(const ImportGiven& given) {
 void add_policy_import(const OptionParser& app, int& exit_code) {
   const OptionParser group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
   group.require_subcommand();
-  const auto given = std::make_shared<ImportGiven>();
+  const auto flags = std::make_shared<ImportFlags>();
   const OptionParser command =
       group.add_subcommand("import",
                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
                            "policy. A field that cannot be honoured is refused by name");
-  command.add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields").required();
+  command.add_option("FILE", flags->file, "*.toml is Codex; JSON is told apart by its fields").required();
   command
-      .add_option("--part", given->part,
+      .add_option("--part", flags->part,
                   "policy (default): all of it as one file for --policy; permission: the table of a rules file")
       .one_of({"policy", "permission"});
-  command.add_option("--without", given->without, "A refused field to give up").repeatable().type_name("FIELD");
-  command.add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
-  command.callback([given, &exit_code] { exit_code = import_file(*given); });
+  command.add_option("--without", flags->without, "A refused field to give up").repeatable().type_name("FIELD");
+  command.add_flag("--json", flags->json, "Both parts and the fate of each field as one JSON object");
+  command.callback([flags, &exit_code] { exit_code = import_file(*flags); });
 }
 
 }  // namespace belljar::cli
