@@ -39,8 +39,8 @@ Result<std::string> agents_transaction_name(const txn::Place& place, unsigned nu
   }
 }
 
-Result<AgentsLeft> drop_agents_empty(const txn::Place& place) {
-  AgentsLeft left;
+Result<LeftoverTransactions> drop_agents_empty(const txn::Place& place) {
+  LeftoverTransactions left;
   for (const txn::Leftover& one : BELLJAR_TRY(txn::drop_empty(place, is_agents)))
     (one.dropped ? left.dropped : left.kept).push_back(one.name);
   return left;

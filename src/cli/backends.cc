@@ -54,7 +54,7 @@ std::string read_until_end(int fd, Clock::time_point deadline) {
 }
 
 Result<Json> ask_engines() {
-  const std::string program = beside_us(kFullProgram);
+  const std::string program = path_of_sibling(kFullProgram);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return Error(Code::kResourceExhausted, "cannot ask container engines").sys(errno, "socketpair");
@@ -62,9 +62,9 @@ Result<Json> ask_engines() {
   UniqueFd theirs(ends[1]);
   if (::access(program.c_str(), X_OK) != 0)
     return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(program))).next("build or install belljar-full");
-  BELLJAR_CHECK(launch::start_detached(program,
-                                       {kFullProgram, name_of(Part::kContainer), "probe", format("{}", launch::kDetachedChannel)},
-                                       own_environment(), theirs.get()));
+  BELLJAR_CHECK(launch::start_detached(
+      program, {kFullProgram, name_of(Component::kContainer), "probe", format("{}", launch::kDetachedChannel)}, own_environment(),
+      theirs.get()));
   theirs.reset();
   Json engines = Json::parse(read_until_end(ours.get(), Clock::now() + kPatience), nullptr, false);
   if (engines.is_array()) return engines;
@@ -122,9 +122,9 @@ BackendState service(std::string_view name, Isolation isolation, std::initialize
   if (!state.usable) {
     state.detail = format("cannot be used here: {} {} not set", wanted, keys.size() == 1 ? "is" : "are");
     state.next = "set it to a key of the service";
-  } else if (::access(beside_us(kFullProgram).c_str(), X_OK) != 0) {
+  } else if (::access(path_of_sibling(kFullProgram).c_str(), X_OK) != 0) {
     state.usable = false;
-    state.detail += format(", and there is no program {}", belljar::quoted(beside_us(kFullProgram)));
+    state.detail += format(", and there is no program {}", belljar::quoted(path_of_sibling(kFullProgram)));
     state.next = format("build or install {}", kFullProgram);
   }
   return state;

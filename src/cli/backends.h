@@ -23,7 +23,7 @@ struct OwnBackends {
 };
 
 // Every backend, in the order of policy::backend_kinds(); containers have one row for each engine.
-// Asks engines by a part of belljar-full, for three seconds at most; services are not asked, their keys never shown.
+// Asks engines through belljar-full, for three seconds at most; services are not asked, their keys never shown.
 std::vector<BackendState> find_backends(const OwnBackends& own);
 
 std::string backends_text(const std::vector<BackendState>& backends);

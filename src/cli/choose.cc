@@ -160,9 +160,9 @@ Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effec
   return policy::Choice(std::move(order), policy.isolation, BELLJAR_TRY(parse_tried(flags.tried)));
 }
 
-Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
-              std::span<const std::string> program) {
-  const std::optional<Part> other = part_of_backend(backend);
+Error exec_backend_program(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
+                           std::span<const std::string> program) {
+  const std::optional<Component> other = component_of_backend(backend);
   std::vector<std::string> all;
   if (!other) all.emplace_back("belljar");
   all.emplace_back("run");
@@ -180,7 +180,7 @@ Error hand_on(const policy::Choice& choice, const std::string& backend, std::spa
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
-  return replace_by(other, argv.data());
+  return exec_component(other, argv.data());
 }
 
 }  // namespace belljar::cli

@@ -87,21 +87,21 @@ UniqueFd directory_for(const std::string& path) {
   return open_made(std::move(top), std::string_view(folder).substr(home.size() + 1));
 }
 
-// All of it or nothing, by way of a file beside. 0, or an errno.
+// All of it or nothing, by way of a temporary file beside it. 0, or an errno.
 int put_file(const std::string& path, std::string_view text, mode_t mode, Replace replace) {
   const UniqueFd folder = directory_for(path);
   if (!folder.valid()) return errno;
   const std::string name = path.substr(path.rfind('/') + 1);
-  const std::string beside = format(".{}.belljar-{}", name.substr(0, 200), ::getpid());
+  const std::string temporary = format(".{}.belljar-{}", name.substr(0, 200), ::getpid());
   struct stat owner{};
-  const UniqueFd file(::openat(folder.get(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd file(::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid() || ::fstat(folder.get(), &owner) != 0) return errno;
   bool done = write_all(file.get(), text) && ::fchmod(file.get(), mode) == 0;
   if (done && ::geteuid() == 0) done = ::fchown(file.get(), owner.st_uid, owner.st_gid) == 0;
-  if (done && replace == Replace::kYes) done = ::renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) == 0;
-  else if (done) done = ::linkat(folder.get(), beside.c_str(), folder.get(), name.c_str(), 0) == 0;
+  if (done && replace == Replace::kYes) done = ::renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) == 0;
+  else if (done) done = ::linkat(folder.get(), temporary.c_str(), folder.get(), name.c_str(), 0) == 0;
   const int failed = done ? 0 : errno;
-  if (failed != 0 || replace == Replace::kNo) ::unlinkat(folder.get(), beside.c_str(), 0);
+  if (failed != 0 || replace == Replace::kNo) ::unlinkat(folder.get(), temporary.c_str(), 0);
   return failed;
 }
 

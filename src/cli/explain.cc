@@ -89,17 +89,17 @@ std::string sentence(const Violation& violation) {
 }
 
 // Refusals of one program by one rule that one thing would permit: the first in full, the others by their names.
-struct Alike {
+struct RefusalGroup {
   Violation first;
   policy::Permit permit;
   std::vector<std::string> others;
 };
 
-std::vector<Alike> group_alike(const std::vector<Violation>& violations, const policy::PermitContext& context) {
-  std::vector<Alike> groups;
+std::vector<RefusalGroup> group_alike(const std::vector<Violation>& violations, const policy::PermitContext& context) {
+  std::vector<RefusalGroup> groups;
   for (const Violation& violation : merge_alike(violations)) {
     policy::Permit permit = policy::permit_for(violation, context);
-    const auto same = std::ranges::find_if(groups, [&](const Alike& known) {
+    const auto same = std::ranges::find_if(groups, [&](const RefusalGroup& known) {
       return known.permit == permit && known.first.program == violation.program && known.first.operation == violation.operation &&
              known.first.rule == violation.rule && known.first.origin == violation.origin &&
              known.first.errnum == violation.errnum && known.first.allowed == violation.allowed;
@@ -117,7 +117,7 @@ std::string list_some(const std::vector<std::string>& names) {
   return names.size() > kMost ? text + format(" and {} more", names.size() - kMost) : text;
 }
 
-std::string in_words(std::size_t number, const Alike& alike) {
+std::string in_words(std::size_t number, const RefusalGroup& alike) {
   const policy::Permit& permit = alike.permit;
   std::string text = format("\n{}. {}\n", number, sentence(alike.first));
   const auto line = [&](const char* name, std::string_view value) {
@@ -136,9 +136,9 @@ std::string in_words(std::size_t number, const Alike& alike) {
 }
 
 // What an agent's profile refuses on purpose needs no permit, and no advice.
-std::string intended_in_words(std::span<const Alike> groups) {
+std::string intended_in_words(std::span<const RefusalGroup> groups) {
   std::string text;
-  for (const Alike& alike : groups) {
+  for (const RefusalGroup& alike : groups) {
     if (!policy::is_intended(alike.first)) continue;
     if (text.empty())
       text = format("\nintended by the profile {}, so seldom why a run failed:\n", escaped(alike.first.origin.layer));
@@ -213,8 +213,8 @@ int explain(const ExplainFlags& flags) {
   if (flags.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
-  const std::vector<Alike> groups = group_alike(run->result.violations, context);
-  for (const Alike& alike : groups) {
+  const std::vector<RefusalGroup> groups = group_alike(run->result.violations, context);
+  for (const RefusalGroup& alike : groups) {
     if (!policy::is_intended(alike.first)) text += in_words(++number, alike);
   }
   return print_result(text + counted_only(run->result) + intended_in_words(groups));

@@ -84,7 +84,7 @@ Result<int> learn_it(const LearnFlags& flags) {
     return Error(Code::kInvalidArgument, "there is no command to learn from").next("belljar learn -- PROGRAM ARGUMENTS");
   const Command command{.argv = flags.program};
   const LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags.policy));
-  BELLJAR_CHECK(become_tls_program(loaded.effective.policy));
+  BELLJAR_CHECK(exec_tls_program(loaded.effective.policy));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
   const UniqueFd output = BELLJAR_TRY(open_learned(flags.output, loaded));
   const policy::MergeContext& context = loaded.context;

@@ -326,7 +326,8 @@ Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context
   std::vector<OwnFile> obeyed;
   for (const Layer& layer : layers) {
     if (layer.name == kPolicy && !layer.narrow_only)
-      obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
+      obeyed.push_back(
+          {.doing = "obey the policy", .option = "--policy", .path = flags.policy, .protection = Protection::kReadOnly});
   }
   LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}, {}};
   BELLJAR_CHECK(check_environment(loaded.effective));

@@ -54,8 +54,8 @@ std::span<char* const> words_of_command(std::span<char* const> words) {
 
 // Sandboxes that stay have a command line of their own (sandbox/commands.cc).
 bool is_about_kept(std::span<char* const> words) noexcept {
-  return words.size() > 1 && std::ranges::find(belljar::cli::kKeptCommands, words[1], &belljar::cli::KeptCommand::word) !=
-                                 belljar::cli::kKeptCommands.end();
+  return words.size() > 1 && std::ranges::find(belljar::cli::kKeeperCommands, words[1], &belljar::cli::KeeperCommand::word) !=
+                                 belljar::cli::kKeeperCommands.end();
 }
 
 // bubblewrap's words are not ours to parse, nor are its rules for descriptors and exit codes: `belljar bwrap WORDS`, and a link to
@@ -82,9 +82,9 @@ int belljar::cli::serve_command_line(int argc, char** argv) {
   if (empty && !is_run) return belljar::cli::print_error(*empty);
   if (argc == 1 && ::isatty(STDOUT_FILENO) == 1) return belljar::cli::welcome();
   const auto command = words_of_command({argv, static_cast<std::size_t>(argc)});
-  const auto part = empty ? std::nullopt : belljar::cli::part_for(command);
-  if (part) return belljar::cli::hand_over(*part, argv + 1, closed);
-  if (is_about_kept(command)) return belljar::cli::serve_kept(argc, argv);
+  const auto component = empty ? std::nullopt : belljar::cli::component_for(command);
+  if (component) return belljar::cli::hand_over(*component, argv + 1, closed);
+  if (is_about_kept(command)) return belljar::cli::run_keeper_command(argc, argv);
   int exit_code = 0;
   // Never deleted: taking the options apart again takes as long as parsing them.
   // Static, so that a leak checker still sees it.
@@ -117,8 +117,8 @@ int belljar::cli::serve_command_line(int argc, char** argv) {
     app.add_subcommand("bwrap", "Be bubblewrap: its command line, also when a link to this program is called `bwrap`");
     app.add_subcommand("man", "The manual page of a command. Without one: of belljar");
     app.subcommand("policy").add_subcommand("import", "Settings of Blade, Claude, srt or Codex as a policy");
-    for (const auto& one : belljar::cli::kPartCommands) app.add_subcommand(std::string(one.word), one.help);
-    for (const auto& one : belljar::cli::kKeptCommands) app.add_subcommand(std::string(one.word), one.help);
+    for (const auto& one : belljar::cli::kComponentCommands) app.add_subcommand(std::string(one.word), one.help);
+    for (const auto& one : belljar::cli::kKeeperCommands) app.add_subcommand(std::string(one.word), one.help);
   }
   std::vector<std::string> given(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (empty) return belljar::cli::refuse_empty_option(app, std::move(given), *empty);

@@ -154,7 +154,7 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
   if (chosen && !policy.profile.starts_with("agent-")) return loaded;
   const auto started = find_started_agent(command, path_inside(policy.environment));
   // The other program says all that follows.
-  if (chosen && policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(policy));
+  if (chosen && policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(policy));
   if (chosen) {
     if (started && started->agent->profile == policy.profile && switch_off_own_sandbox(command, *started, policy))
       print_note(format("{}'s own sandbox is off: this one holds for all that it starts", started->agent->name));
@@ -171,7 +171,7 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
                       belljar::quoted(started->file), agent.profile, agent.profile));
     return loaded;
   }
-  if (theirs.effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(theirs.effective.policy));
+  if (theirs.effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(theirs.effective.policy));
   const bool switched = switch_off_own_sandbox(command, *started, theirs.effective.policy);
   print_note(format("{} runs under its profile (belljar policy show {}){}; without it: --policy {}", agent.name, agent.profile,
                     switched ? ", its own sandbox off" : "", policy.profile));

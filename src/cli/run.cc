@@ -149,8 +149,7 @@ std::string keep_refusals(ExecResult& result, bool verbose, const std::string& p
 Result<LoadedPolicy> load(const RunFlags& flags, Command& command) {
   auto loaded = load_policy_for(command, flags.policy);
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
-  if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
-    BELLJAR_CHECK(become_tls_program(loaded->effective.policy));
+  if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(loaded->effective.policy));
   return loaded;
 }
 

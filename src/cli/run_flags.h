@@ -57,8 +57,8 @@ template <class Start>
 auto start_first(const RunFlags& flags, policy::Choice& choice, std::string_view ours, RunRecord& record, const Start& start)
     -> decltype(start(std::string())) {
   auto started = choice.first([&](const std::string& name) -> decltype(start(name)) {
-    if (part_of_backend(name) != part_of_backend(ours) && !flags.words.empty())
-      return hand_on(choice, name, flags.words, flags.program);
+    if (component_of_backend(name) != component_of_backend(ours) && !flags.words.empty())
+      return exec_backend_program(choice, name, flags.words, flags.program);
     auto tried = start(name);
     if (tried || !choice.goes_on(tried.error())) return tried;
     if (const auto told = record.audit.refused(flags.all(), tried.error()); !told) return choice.settle(), told.error();

@@ -44,7 +44,7 @@ std::optional<std::string> content_of(const std::string& path) {
 
 // The path of a program of the system's.
 // Its exit code is ours. Returns only when it cannot be begun.
-Result<void> become(const std::string& program, const std::vector<std::string>& command) {
+Result<void> exec_program(const std::string& program, const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -115,7 +115,7 @@ Result<void> apply(const backend::Remedy& remedy) {
   }
   BELLJAR_CHECK(write_file(remedy.file, std::string(kMark) + remedy.text));
   if (program.empty()) return set(remedy.setting, remedy.value);
-  return become(program, remedy.command);
+  return exec_program(program, remedy.command);
 }
 
 std::string as_text(const backend::Advice& advice) {

@@ -13,6 +13,6 @@ egress::MakeInterceptor interceptor_of_this_program() noexcept;
 
 // Replaces this process by belljar-full with the same words, when `policy` needs TLS and this program holds none. Returns
 // otherwise, or with the reason that it could not. Before anything was opened or written.
-Result<void> become_tls_program(const Policy& policy);
+Result<void> exec_tls_program(const Policy& policy);
 
 }  // namespace belljar::cli

@@ -54,13 +54,13 @@ int failed_of(front::Stdio& stdio, int wrote) {
 }
 
 // The far ends of the command's streams.
-struct FarEnds {
+struct CommandStreams {
   int in = -1, out = -1, err = -1;  // -1: not joined
   UniqueFd terminal;                // all three, where it has one
 };
 
-Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
-  FarEnds far{stdio.command_fd(0), stdio.command_fd(1), stdio.command_fd(2), {}};
+Result<CommandStreams> far_ends(front::Stdio& stdio, bool passes_output) {
+  CommandStreams far{stdio.command_fd(0), stdio.command_fd(1), stdio.command_fd(2), {}};
   if (stdio.pty()) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -77,7 +77,7 @@ Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
 
 class Relay final : public front::Commanded {
  public:
-  Relay(Process& process, front::Stdio& stdio, front::Front& front, FarEnds far)
+  Relay(Process& process, front::Stdio& stdio, front::Front& front, CommandStreams far)
       : process_(process), stdio_(stdio), front_(front), far_(std::move(far)), waiter_([this] { wait(); }), feeder_([this] {
           feed();
         }) {}
@@ -130,7 +130,7 @@ class Relay final : public front::Commanded {
   Process& process_;
   front::Stdio& stdio_;
   front::Front& front_;
-  FarEnds far_;
+  CommandStreams far_;
   Wake ended_;
   Result<std::optional<ExecResult>> result_ = std::optional<ExecResult>();
   std::thread waiter_, feeder_;
@@ -138,13 +138,13 @@ class Relay final : public front::Commanded {
 
 }  // namespace
 
-Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
-                      std::chrono::milliseconds kill_grace, front::Signals& signals) {
+Result<RelayResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
+                          std::chrono::milliseconds kill_grace, front::Signals& signals) {
   const bool captures = streams.output == front::OutputTo::kCapture;
   streams.watch = true;
   if (captures) streams.output = front::OutputTo::kInherit, streams.host[1] = streams.host[2] = -1;
   front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(streams));
-  FarEnds far = BELLJAR_TRY(far_ends(stdio, !captures));
+  CommandStreams far = BELLJAR_TRY(far_ends(stdio, !captures));
   options.cancel = BELLJAR_TRY(CancelToken::create());
   // Output that nobody takes ends the command, as a write would end it where its pipe is ours.
   std::atomic<int> wrote{0};
@@ -173,7 +173,7 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
         .sys(failed, "write")
         .next("run it again with its output somewhere else");
   const std::uint64_t dropped = captures ? result->out.omitted + result->err.omitted : front.dropped();
-  return Relayed{*std::move(result), dropped};
+  return RelayResult{*std::move(result), dropped};
 }
 
 }  // namespace belljar::cli

@@ -94,14 +94,14 @@ ExecResult ended_before(int number) {
 }
 
 // A sandbox that runs, and what is to run in it.
-struct Begun {
+struct StartedSandbox {
   Command command;
   std::shared_ptr<Sandbox> sandbox;
 };
 
-Result<Begun> begin(const RunFlags& flags, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
-                    const CancelToken& cancel) {
-  Begun begun{BELLJAR_TRY(find_command(flags, backend)), nullptr};
+Result<StartedSandbox> begin(const RunFlags& flags, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
+                             const CancelToken& cancel) {
+  StartedSandbox begun{BELLJAR_TRY(find_command(flags, backend)), nullptr};
   SandboxConfig config;
   config.backend = backend.name;
   config.policy = loaded.effective.policy;
@@ -117,9 +117,10 @@ Result<Begun> begin(const RunFlags& flags, const SandboxedBackend& backend, cons
 }
 
 // This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
-Result<Begun> begin_first(const RunFlags& flags, const SandboxedBackend& backend, policy::Choice& choice, LoadedPolicy& loaded,
-                          RunRecord& record, std::optional<front::Signals>& signals, std::optional<int>& ended) {
-  return start_first(flags, choice, backend.name, record, [&](const std::string& name) -> Result<Begun> {
+Result<StartedSandbox> begin_first(const RunFlags& flags, const SandboxedBackend& backend, policy::Choice& choice,
+                                   LoadedPolicy& loaded, RunRecord& record, std::optional<front::Signals>& signals,
+                                   std::optional<int>& ended) {
+  return start_first(flags, choice, backend.name, record, [&](const std::string& name) -> Result<StartedSandbox> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
     auto taken = front::Signals::open(front::Signals::Take::kForwarded);
     if (!taken) return choice.settle(), taken.error();
@@ -141,21 +142,22 @@ Result<Begun> begin_first(const RunFlags& flags, const SandboxedBackend& backend
 }
 
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
-Result<Relayed> run_it(const RunFlags& flags, const SandboxedBackend& backend, RunRecord& record, std::optional<Error>& unstopped) {
+Result<RelayResult> run_it(const RunFlags& flags, const SandboxedBackend& backend, RunRecord& record,
+                           std::optional<Error>& unstopped) {
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load_policy(flags.policy), record));
   policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, backend.name));
   BELLJAR_CHECK(open_report(flags, loaded, record));
   std::optional<front::Signals> signals;
   std::optional<int> ended;
   auto begun = begin_first(flags, backend, choice, loaded, record, signals, ended);
-  if (!begun && ended) return Relayed{ended_before(*ended)};
+  if (!begun && ended) return RelayResult{ended_before(*ended)};
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
   warn_of_accepted(sandbox->enforcement(), loaded.effective.policy);
   if (ended) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-    return Relayed{ended_before(*ended)};
+    return RelayResult{ended_before(*ended)};
   }
   const Limits& limits = loaded.effective.policy.limits;
   SpawnOptions options;
@@ -166,7 +168,7 @@ Result<Relayed> run_it(const RunFlags& flags, const SandboxedBackend& backend, R
   // Shell text at a terminal has one of its own here.
   if (!flags.json && !flags.no_pty && ::isatty(0) == 1 && ::isatty(1) == 1)
     streams.pty = front::Pty::kYes, streams.input = front::Input::kInherit;
-  Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, streams, limits.kill_grace, *signals));
+  RelayResult ran = BELLJAR_TRY(relay(*sandbox, command, options, streams, limits.kill_grace, *signals));
   ExecResult& result = ran.result;
   // Without a cap nothing was kept and nothing was lost.
   if (!flags.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
@@ -179,7 +181,7 @@ Result<Relayed> run_it(const RunFlags& flags, const SandboxedBackend& backend, R
   return ran;
 }
 
-void tell(const Relayed& ran, bool verbose) {
+void tell(const RelayResult& ran, bool verbose) {
   const ExecResult& result = ran.result;
   if (result.reason != Reason::kExited && (result.reason != Reason::kSignalled || verbose)) print_note(result.message);
   if (verbose) tell_enforcement(result.enforcement);

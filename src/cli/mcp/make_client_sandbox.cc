@@ -126,11 +126,12 @@ std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& work
   std::vector<OwnFile> files = flags.own_files;
   for (const std::string& file : flags.rules) {
     if (!policy::is_within(real_path(file), workspace))
-      files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .keep = Keep::kReadOnly});
+      files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .protection = Protection::kReadOnly});
   }
   const DefenceFlags& defence = flags.defence;
   if (!defence.content.empty())
-    files.push_back({.doing = "obey the content policy", .option = "--content", .path = defence.content, .keep = Keep::kReadOnly});
+    files.push_back(
+        {.doing = "obey the content policy", .option = "--content", .path = defence.content, .protection = Protection::kReadOnly});
   if (!defence.guardian.key_file.empty())
     files.push_back({.doing = "keep the guardian's key in", .option = "--guardian-key-file", .path = defence.guardian.key_file});
   if (!flags.http.token_file.empty())

@@ -44,21 +44,21 @@ std::vector<std::string> keeper_environment() {
   return environment;
 }
 
-struct Created {
+struct StartedKeeper {
   keeper::Channel channel;
   Json ready;
 };
 
-Result<Created> start_keeper(const std::vector<std::string>& words) {
+Result<StartedKeeper> start_keeper(const std::vector<std::string>& words) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
     return Error(Code::kResourceExhausted, "cannot talk to a keeper").sys(errno, "socketpair");
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  const std::string program = beside_us(kFullProgram);
-  if (::access(program.c_str(), X_OK) != 0) return not_beside_us("cannot keep a sandbox", kFullProgram);
-  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, name_of(Part::kKeep)}, keeper_environment(), theirs.get()));
+  const std::string program = path_of_sibling(kFullProgram);
+  if (::access(program.c_str(), X_OK) != 0) return sibling_is_missing("cannot keep a sandbox", kFullProgram);
+  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, name_of(Component::kKeep)}, keeper_environment(), theirs.get()));
   theirs.reset();
-  Created created{keeper::Channel(std::move(ours)), {}};
+  StartedKeeper created{keeper::Channel(std::move(ours)), {}};
   BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", by_name(own_environment())}}));
   created.ready = BELLJAR_TRY(next_answer(created.channel, kStartPatience)).message;
   return created;
@@ -80,7 +80,7 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void add_create(const OptionParser& command, const KeptWords& words, int& exit_code) {
+void add_create(const OptionParser& command, const KeeperCommandWords& words, int& exit_code) {
   const auto flags = std::make_shared<CreateFlags>();
   add_create_options(command, *flags);
   command.callback([flags, behind = words.behind, &exit_code] { exit_code = create(*flags, behind); });

@@ -102,7 +102,7 @@ void add_stream(Ordered& object, const std::string& name, const Output& output) 
 }
 
 // The object of `run --json`: the keeper's result and the streams, which it never saw.
-std::string with_streams(const Ordered& result, const FrontEnd& end) {
+std::string with_streams(const Ordered& result, const FrontResult& end) {
   Ordered object;
   for (const auto& [name, value] : result.items()) {
     if (name == "duration_ms") {
@@ -145,7 +145,7 @@ Result<int> exec(const ExecFlags& flags) {
   keeper::Json call = BELLJAR_TRY(make_call(flags));
   const keeper::Entry entry = BELLJAR_TRY(find_running(flags.id));
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
-  const FrontEnd end =
+  const FrontResult end =
       BELLJAR_TRY(run_front(channel, std::move(call), capped_streams_of(flags, entry.about),
                             entry.about.output_bytes && entry.about.output_kills ? OverCap::kKill : OverCap::kDrop));
   const Ordered result = Ordered::parse(end.result);
@@ -171,7 +171,7 @@ int exec_or_tell(const ExecFlags& flags) {
 
 }  // namespace
 
-void add_exec(const OptionParser& command, const KeptWords& words, int& exit_code) {
+void add_exec(const OptionParser& command, const KeeperCommandWords& words, int& exit_code) {
   const auto flags = std::make_shared<ExecFlags>();
   flags->program = words.program;
   command.add_option("ID", flags->id, "Its id or name").required();

@@ -35,9 +35,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 // The command, as its keeper tells of it.
-class Called final : public front::Commanded {
+class RemoteCommand final : public front::Commanded {
  public:
-  Called(keeper::Channel& channel, front::Front& front, OverCap over_cap) : channel_(channel), front_(front), over_cap_(over_cap) {}
+  RemoteCommand(keeper::Channel& channel, front::Front& front, OverCap over_cap)
+      : channel_(channel), front_(front), over_cap_(over_cap) {}
 
   Result<std::string> run() {
     take_result();  // it may have come together with the start
@@ -137,7 +138,7 @@ Result<keeper::Received> await_start(keeper::Channel& channel, front::Signals& s
 
 }  // namespace
 
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
+Result<FrontResult> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
   front::Signals signals = BELLJAR_TRY(front::Signals::open(front::Signals::Take::kForwarded));
   front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
   front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
@@ -146,10 +147,10 @@ Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const fr
   if (const auto error = started.message.find("error"); error != started.message.end()) return keeper::error_from(*error);
   stdio.close_command_ends();
   if (stdio.pty() && !started.fds.empty()) stdio.attach_pty(std::move(started.fds[0]));
-  FrontEnd end;
+  FrontResult end;
   const milliseconds kill_grace{started.message.value("kill_grace_ms", Limits{}.kill_grace.count())};
   front::Front front(stdio, &signals, &terminal, kill_grace);
-  auto result = Called(channel, front, over_cap).run();
+  auto result = RemoteCommand(channel, front, over_cap).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
   end.output_bytes = front.total();

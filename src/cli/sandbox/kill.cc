@@ -96,7 +96,7 @@ int kill_them(const KillFlags& flags) {
 
 }  // namespace
 
-void add_kill(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
+void add_kill(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
   const auto flags = std::make_shared<KillFlags>();
   command.add_option("ID", flags->ids, "Ids or names");
   command.add_flag("--all", flags->all, "All of yours");

@@ -162,7 +162,7 @@ int show(const LogsFlags& flags) {
 
 }  // namespace
 
-void add_logs(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
+void add_logs(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
   const auto flags = std::make_shared<LogsFlags>();
   command.add_option("ID", flags->id, "Its id or name").required();
   command.add_flag("--follow", flags->follow, "Go on until the sandbox ends");

@@ -112,7 +112,7 @@ std::vector<FittingWord> fitting_sandboxes() {
   return words;
 }
 
-void add_ls(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
+void add_ls(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
   struct LsFlags {
     bool all = false, json = false;
   };

@@ -57,7 +57,7 @@ int network_or_tell(const NetworkFlags& flags) {
 
 }  // namespace
 
-void add_network(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
+void add_network(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
   const auto flags = std::make_shared<NetworkFlags>();
   const auto rules = [&](const char* name, std::vector<std::string>& list, const char* help) {
     command.add_option(name, list, help).repeatable().type_name("RULE");

@@ -46,7 +46,7 @@ int show(const std::string& id, bool json) {
 
 }  // namespace
 
-void add_stats(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
+void add_stats(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
   struct StatsFlags {
     std::string id;
     bool json = false;
