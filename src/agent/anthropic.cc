@@ -39,7 +39,7 @@ void add_message(Json& messages, const ChatMessage& message) {
 class AnthropicDecoder final : public Decoder {
  public:
   explicit AnthropicDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
@@ -92,7 +92,7 @@ Result<void> AnthropicDecoder::take_delta(const Json& event) {
   return {};
 }
 
-Result<void> AnthropicDecoder::take(const SseEvent& sse) {
+Result<void> AnthropicDecoder::handle(const SseEvent& sse) {
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");
   const std::string type = text_of(*event, "type");

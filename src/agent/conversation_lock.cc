@@ -22,7 +22,7 @@ ConversationLock::~ConversationLock() {
   if (file_.valid()) (void)::unlink(path_.c_str());  // while it is still held: who opened it meanwhile sees that it is gone
 }
 
-Result<ConversationLock> ConversationLock::take(const std::string& conversation) {
+Result<ConversationLock> ConversationLock::acquire(const std::string& conversation) {
   const std::string path = conversation + ".lock";
   const auto failed = [&](Code code) {
     return Error(code, format("cannot go on with the conversation {}", belljar::quoted(conversation)));

@@ -120,9 +120,9 @@ Attempt HttpModel::attempt(const std::string& body, const ModelContext& context)
   const auto decoder = wire_.decoder(context.on_text);
   std::optional<Error> broken;
   SseReader reader(kMostEvent, [&](const SseEvent& event) {
-    const auto taken = decoder->take(event);
-    if (!taken) broken = taken.error();
-    return taken.has_value();
+    const auto handled = decoder->handle(event);
+    if (!handled) broken = handled.error();
+    return handled.has_value();
   });
   const auto reply = http::post(post_of(body, context.cancel), [&](std::string_view piece) { return reader.feed(piece); });
   const auto failure = [](const Error& error) {

@@ -41,7 +41,7 @@ class Loop {
  private:
   std::optional<AgentResult> why_not_on() const;
   Result<ModelReply> ask_model();
-  void take(ModelReply& reply);
+  void add_reply(ModelReply& reply);
   void answer_calls(const std::vector<ToolUse>& calls);
   AgentResult ended(AgentEnd end, std::string reason) const;
   AgentResult said(const ModelReply& reply) const;
@@ -99,7 +99,7 @@ Result<ModelReply> Loop::ask_model() {
   return reply;
 }
 
-void Loop::take(ModelReply& reply) {
+void Loop::add_reply(ModelReply& reply) {
   ++run_.turn;
   run_.use.input += reply.use.input;
   run_.use.output += reply.use.output;
@@ -157,7 +157,7 @@ AgentResult Loop::go() {
     if (auto end = why_not_on()) return std::move(*end);
     auto reply = ask_model();
     if (!reply) return failed(std::move(reply).error());
-    take(*reply);
+    add_reply(*reply);
     state_.changed();
     if (reply->message.calls.empty()) return said(*reply);
     answer_calls(reply->message.calls);

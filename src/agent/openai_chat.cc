@@ -30,7 +30,7 @@ Json message_json(const ChatMessage& message) {
 class ChatDecoder final : public Decoder {
  public:
   explicit ChatDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
@@ -61,7 +61,7 @@ Result<void> ChatDecoder::take_calls(const Json& calls) {
   return {};
 }
 
-Result<void> ChatDecoder::take(const SseEvent& sse) {
+Result<void> ChatDecoder::handle(const SseEvent& sse) {
   if (sse.data == "[DONE]") return {};
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");

@@ -33,7 +33,7 @@ void add_items(Json& input, const ChatMessage& message) {
 class ResponsesDecoder final : public Decoder {
  public:
   explicit ResponsesDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
@@ -66,7 +66,7 @@ void ResponsesDecoder::take_end(const Json& response, bool whole) {
   ended_ = true;
 }
 
-Result<void> ResponsesDecoder::take(const SseEvent& sse) {
+Result<void> ResponsesDecoder::handle(const SseEvent& sse) {
   if (sse.data == "[DONE]") return {};
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");

@@ -23,7 +23,7 @@ bool SseReader::end_line() {
   at_start_ = false;
   bool go_on = true;
   if (line.empty()) {
-    if (has_data_) go_on = take_(event_);
+    if (has_data_) go_on = on_event_(event_);
     event_ = {};
     has_data_ = false;
   } else {

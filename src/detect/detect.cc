@@ -101,7 +101,7 @@ class Reader {
     talk_ = speech.talk();
     shows_ = speech.shows() >= kShows && static_cast<std::size_t>(speech.shows()) * kEvery >= plain_.text.size();
     find_phrases();
-    for (const Saying& saying : speech.sayings()) {
+    for (const SignMatch& saying : speech.matches()) {
       // What the model only half believes counts where somebody took the trouble to hide it.
       if (saying.sign == kLikely && saying.weight < Scan::kSuspicious && !is_hidden(saying.begin)) continue;
       const int weight = saying.sign == kLikely ? weigh_likely(saying.weight, saying.begin, saying.end)

@@ -39,7 +39,7 @@ class Walk {
     if (!result_.hidden || begin < result_.hidden->begin)
       result_.hidden = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
   }
-  void take(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
+  void blank_out(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
   bool enter(TSNode node);
   bool is_misread(TSNode node, const NodeContext& parent) const noexcept;
   bool is_of_bash(TSNode node, const NodeContext& parent) const noexcept;
@@ -111,7 +111,7 @@ void Walk::leaf(TSNode node, const NodeContext& parent) {
   const std::string_view token = without_blanks(raw(node));
   const bool first =
       begin == ts_node_start_byte(parent.node) && std::string_view("$<>").find(token.substr(0, 1)) != std::string_view::npos;
-  if (comment || plain || (kind == Kind::kToken && opens && (first || token == "`"))) take(node);
+  if (comment || plain || (kind == Kind::kToken && opens && (first || token == "`"))) blank_out(node);
 }
 
 // In double quotes and here-documents <( and >( are letters, but not in a substitution there.
@@ -129,7 +129,7 @@ bool Walk::enter(TSNode node) {
     hide(ts_node_start_byte(node), ts_node_end_byte(node));
   if (type == "heredoc_start") around_.back().literal = raw(node).find_first_of("'\"\\") != std::string_view::npos;
   if (type == "heredoc_body" && around_.back().literal) {
-    take(node);
+    blank_out(node);
     return false;
   }
   if (type == "heredoc_body") quote(node);

@@ -58,7 +58,7 @@ struct Toolbox::State {
     return Error(Code::kNotFound, format("there is no tool {}", belljar::quoted(name.substr(0, 80)))).next("tools are " + all);
   }
   ToolVerdict ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json, const ToolContext& context) const;
-  Result<tools::Answer> call(std::string_view name, std::string_view json, const ToolContext& context);
+  Result<tools::ToolAnswer> call(std::string_view name, std::string_view json, const ToolContext& context);
 
   const std::shared_ptr<Sandbox> sandbox;
   ToolOptions options;
@@ -79,7 +79,7 @@ ToolVerdict Toolbox::State::ask(const Tool& tool, const tools::Arguments& argume
 }
 
 // Writing tools answer in our own words alone.
-Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
+Result<tools::ToolAnswer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));

@@ -185,7 +185,7 @@ struct AgentSetup {
 Result<void> open_conversation(const AgentFlags& flags, AgentSetup& setup) {
   if (flags.conversation.empty()) return {};
   setup.conversation = BELLJAR_TRY(conversation_path(flags.conversation, setup.sandbox_setup.sandbox->workspace()));
-  setup.lock.emplace(BELLJAR_TRY(agent::ConversationLock::take(setup.conversation)));
+  setup.lock.emplace(BELLJAR_TRY(agent::ConversationLock::acquire(setup.conversation)));
   auto earlier = load_conversation(setup.conversation);
   if (!earlier && earlier.error().code() != Code::kNotFound) return earlier.error();
   if (earlier) setup.earlier = std::move(*earlier);
