@@ -1,4 +1,18 @@
-// Tools and their arguments; shell is in call_shell.cc.
+// A tool's arguments as acts. The shell's commands are in call_shell.cc, other languages in read_code()
+// below.
+//
+// Tools are not known beforehand: any MCP server brings its own. So the kind of an act is read from the
+// tool's name (lexicon.cc) and from the names of its arguments: `command`, `code`, `path`, `to`, `amount`.
+// JSON is flattened to pairs of the innermost key and a string, since nesting differs from tool to tool.
+//
+// Strings under keys of running text (`body`, `content`, `message`) do not decide where an act goes, and are
+// left out of the strings that are traced; what decides is a receiver, a path, a host, an amount. The
+// exception is text that is written into a file which is run or served later: hosts and addresses in it
+// decide what that file will do.
+//
+// Code in other languages is not parsed. Names of calls that delete, send or start something are looked for,
+// and the strings between quotes are the candidates for targets. That finds what is written plainly and is no
+// more than that.
 #include "guard/call.h"
 
 #include <algorithm>

@@ -1,4 +1,14 @@
-// What a simple command of a shell would do, by the program's name and its words. What no table knows is kRunning.
+// What a simple command of a shell would do: its kind of act, and the strings that decide to whom or to what.
+//
+// The first row of kRows that fits the program, its sub-command and a required word gives the kind. Rows go
+// from specific to general, and roughly from harmful to harmless, since the first one counts: `git push
+// --force` destroys, `git push` sends. A program that no row knows is kRunning, which is judged by whether
+// its words were copied from a text.
+//
+// On top of that come facts that no table of programs has: redirections that write, /dev/tcp as a way out, a
+// pipe that carries a secret's content into a program that sends, code in an argument (`python -c`), and
+// programs that run what they read. A script is never judged by one command alone, because the pipe decides
+// what is sent.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -203,7 +213,7 @@ std::vector<std::string> secrets_matching(std::string_view pattern) {
   return found;
 }
 
-// Words of the part that name a secret, or a pattern that may: what a program is given to look for is none.
+// Words of the command that name a secret, or a pattern that may: what a program is given to look for is none.
 std::vector<std::string> secret_words(const SimpleCommand& command) {
   std::vector<std::string> found;
   const bool finds = has_word("find fd", program_name(command));

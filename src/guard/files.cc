@@ -1,4 +1,16 @@
-// What a call shows of files, and what it writes into files that a later one runs.
+// Which files a command shows, what a call writes into files, and what such a file does when it is run later.
+//
+// Both directions serve Turn. If a command shows a file, its output is the file's content and gets the file's
+// name, so that a later quote can say where it came from. If a call writes a file, the text is kept; when an
+// act runs that file, the text is read as code of that act, and its strings are traced like those of the
+// command line.
+//
+// Only what stands in the call itself is known: arguments of a tool, here-documents, words of echo and
+// printf, lines that a patch adds. Output of another program is not. What is known only in part is noted as
+// not decided, which leads to a question when it is run. Of a Makefile the recipes are read, of package.json
+// the scripts, of a shell script everything. Of other languages only string literals count as targets: the
+// rest of a program is about its own subject, and tracing each word of it would find every text that talks
+// about the same thing.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -56,7 +68,7 @@ std::string printed_words(const SimpleCommand& command) {
   return text + "\n";
 }
 
-// What a part prints, as far as it stands in the call; nullopt: nothing is known of it (a compiler's output).
+// What a command prints, as far as it stands in the call; nullopt: nothing is known of it (a compiler's output).
 std::optional<WrittenFile> printed_by(const Script& script, const SimpleCommand& command, int depth = 0) {
   constexpr int kDeepest = 4;
   WrittenFile result;

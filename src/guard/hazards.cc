@@ -1,3 +1,18 @@
+// Checks by meaning: what a command would destroy, open or run, whatever it is called with.
+//
+// Each check looks at one simple command with its words after quote removal and its directory, and at the
+// script around it where a pipe matters. So it does not matter how the words were quoted, split or prefixed,
+// and a word that only happens to be in an argument (`echo sudo`) is no finding. A check forbids what no
+// ordinary work needs, like a recursive removal of the system or of a home, and asks about what work does
+// need at times.
+//
+// The same holds for what is uncertain. If a word is only known at run time and might name such a place, the
+// check asks; it forbids only what is certain. Options count in any spelling that getopt_long(3) takes
+// (operands.h).
+//
+// Each check has a name by which a user's rules file can switch it off (`disable`), so one that is wrong for
+// somebody's work costs a line and not a workaround. The list says what an agent should not do unasked. It
+// holds no program back: a script in another language can do all of it, and there only the sandbox holds.
 #include "guard/hazards.h"
 
 #include <algorithm>
@@ -164,7 +179,7 @@ bool has_dashed_mode(const SimpleCommand& command) noexcept {
   });
 }
 
-// The files that `part` takes away or changes: without where mv moves them to, without the owner or the mode.
+// The files that `command` takes away or changes: without where mv moves them to, without the owner or the mode.
 std::vector<Word> taken_words(const SimpleCommand& command, std::string_view name) {
   ValueOptions valued;
   if (name == "mv") valued = {"tS", "target-directory suffix"};
@@ -260,7 +275,7 @@ bool script_writes_system(const SimpleCommand& command) {
   });
 }
 
-// What `part` makes, or takes away one by one: less than to write what others read, so it is asked about. Only what is named for
+// What `command` makes, or takes away one by one: less than to write what others read, so it is asked about. Only what is named for
 // sure counts: `rm "$f"` is asked about where a rule says so.
 std::optional<Finding> check_system_entry(const SimpleCommand& command) {
   constexpr std::string_view kPrograms[] = {"rm", "rmdir", "unlink", "mv", "touch", "mkdir", "mkfifo", "chattr"};
@@ -303,7 +318,7 @@ std::optional<Finding> check_system_write(const Script&, const SimpleCommand& co
   return doubt;
 }
 
-// The first part of `range` that fetches from the network.
+// The first command of `range` that fetches from the network.
 const SimpleCommand* downloader(const Script& script, Range range) noexcept {
   for (std::size_t i = range.first; i < std::min(range.last, script.commands.size()); ++i) {
     if (is_one_of(kDownloaders, program_name(script.commands[i]))) return &script.commands[i];
@@ -334,7 +349,7 @@ bool interprets_stdin(const SimpleCommand& command) noexcept {
   return true;
 }
 
-// Where `part` saves what it fetches: `curl -o x`, `wget u/x`, `curl u > x`.
+// Where `command` saves what it fetches: `curl -o x`, `wget u/x`, `curl u > x`.
 std::vector<std::string> saved_by(const SimpleCommand& command) {
   std::vector<std::string> files;
   for (const Word& place : written_paths(command)) {

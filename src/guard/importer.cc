@@ -1,3 +1,17 @@
+// Foreign settings become a policy: one table row for each field, one class that reads them all.
+//
+// Programs with sandboxes of their own have settings that users have written already. Each field has a row
+// saying what it means here (FieldHandling): it becomes a policy key, concerns asking, needs nothing, or is
+// refused by name. Nothing is dropped in silence. A field that cannot be honoured stops the import until the
+// caller gives it up by name, because a policy that is looser than the file it came from would be worse than
+// none.
+//
+// Some things are known only when all fields were read, so they are settled at the end: a path that is to be
+// readable inside of a hidden one has no counterpart here and is refused if it may lie there (refuse_holes);
+// two proxies become one (settle_upstream); modes that contradict each other are refused together.
+//
+// Each value is then checked on its own by the policy's parser, with the position in the foreign file, so
+// that an error points to a line that the user wrote.
 #include "guard/importer.h"
 
 #include <algorithm>

@@ -18,7 +18,7 @@
 
 namespace belljar::guard {
 
-// What a field means here.
+// How a field of foreign settings is carried over.
 enum class FieldHandling {
   kFlag,        // a boolean policy key
   kTexts,       // a list of text

@@ -1,3 +1,19 @@
+// What rules, checks and defaults say of each simple command, and the strictest of it as the verdict on the
+// script.
+//
+// For one command findings are collected from three sources: checks of meaning (hazards.cc), rules of files
+// (rules.cc), and facts about it (it writes a file by a redirection, it only reads, it only starts something
+// else). They are sorted by strictness, and the first one decides. What no source speaks about gets
+// `unmatched`, which is a question by default.
+//
+// Two facts allow something by themselves. A command that is known to only read is allowed, unless
+// `unmatched` is forbid: then the file is a list of all that may run, and nothing passes for another reason.
+// A wrapper is allowed because its inner command is judged by itself. Where reading commands pass, that holds
+// only if what the wrapper sets around it (variables, redirections) is harmless too, since it would reach a
+// command that passes unasked.
+//
+// A script is as strict as its strictest command. If anything in it could not be read, it is a question at
+// least.
 #include "guard/judge.h"
 
 #include <algorithm>

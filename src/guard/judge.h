@@ -1,4 +1,4 @@
-// What command rules say of a script: a decision for each part, with everything that spoke about it. The strictest wins.
+// What command rules say of a script: a decision for each simple command, with everything that spoke about it. The strictest wins.
 #pragma once
 
 #include <string>

@@ -1,3 +1,12 @@
+// Words for acts, verbs in tools' names, and names of files that matter, in six languages.
+//
+// Words are stems after normalisation (lower case, without accents), since languages inflect: one stem stands
+// for all endings. A stem counts at the beginning of a word and outside of names, because `delete.md` is a
+// file and asks for nothing. Stems of languages that are written without blanks are found anywhere. A weak
+// stem (`?`) also has a harmless everyday meaning and does not count as the user's intention.
+//
+// The tables are data. Whether a word belongs in them is measured with tests/guard/corpus, for what it finds
+// and for what it asks about in vain.
 #include "guard/lexicon.h"
 
 #include <algorithm>
@@ -213,7 +222,7 @@ std::string lower_path(std::string_view text) {
 
 std::string_view base_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
 
-// `part` stands in `path` between slashes (or at an end).
+// `command` stands in `path` between slashes (or at an end).
 bool has_part(std::string_view path, std::string_view part) noexcept {
   for (std::size_t at = path.find(part); at != std::string_view::npos; at = path.find(part, at + 1)) {
     const std::size_t end = at + part.size();

@@ -1,3 +1,9 @@
+// Modes that open files to everybody or make them run as their owner, in each spelling that chmod(1) takes.
+//
+// Octal (`777`, `04755`) and symbolic (`a+w`, `o=g`, `u+s`, and clauses with an octal end such as `+4755`)
+// mean the same thing, and the same modes are set by umask, install -m, mkdir -m and setfacl(1). Write
+// permission for others with the sticky bit is left alone, as /tmp has it. If the mode is only known at run
+// time, that is reported as a doubt, so that the check asks and does not forbid.
 #include "guard/modes.h"
 
 #include <algorithm>

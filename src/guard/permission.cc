@@ -1,3 +1,21 @@
+// From what rules say to what happens: run, ask or refuse, inside the sandbox or outside of it.
+//
+// The order of the questions is the policy (permission.h). Refusals come first, so that nothing later can
+// lift them: a forbidding rule, plan mode, a sandbox that is wanted and cannot be made. Then where it would
+// run, because that decides what the user has to be warned of. Only then approvals of this session, rules
+// that allow, and what wants to be asked.
+//
+// "No rule speaks about it" is not the same as "a rule asks": the first yields to
+// auto_allow_bash_if_sandboxed, the second does not. For the same reason a command counts as allowed by rules
+// only if rules of a person allow each of its simple commands; what the built-in list of reading commands
+// knows is no decision of anybody.
+//
+// A command is excluded from the sandbox only if all of it matches and nothing in it is unread. `docker ps;
+// make` is not excluded because it begins with docker.
+//
+// A callback can turn a question into an answer. It may also change the command, which is judged anew then,
+// and refused if the rules forbid it: otherwise a callback could be led to say yes to one thing and another
+// would run.
 #include "guard/permission.h"
 
 #include <algorithm>
@@ -21,7 +39,7 @@ Result<Rule> prefix_rule(std::string_view text) {
 
 bool is_neutral(const Finding& finding) noexcept { return finding.rule == "wrapper" || finding.rule == "read-only"; }
 
-// Rules of a person allow each part; what the built-in lists know does not count.
+// Rules of a person allow each command; what the built-in lists know does not count.
 bool allowed_by_rules(const Verdict& verdict) noexcept {
   if (verdict.decision != Decision::kAllow || verdict.commands.empty()) return false;
   return std::ranges::all_of(verdict.commands, [](const CommandVerdict& command) {

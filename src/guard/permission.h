@@ -26,7 +26,9 @@ struct ToolCall {
   std::vector<std::string> removed = {};  // of kWrite: paths that go with all that is below them
 };
 
+// What becomes of a proposed act.
 enum class Outcome { kRun, kAsk, kRefuse };
+// Whether it runs inside of the sandbox.
 enum class Confinement { kInside, kOutside };
 
 struct Permission {

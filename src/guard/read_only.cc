@@ -1,3 +1,14 @@
+// Commands that are known to only read, with what of each program is refused.
+//
+// The list is an allow-list twice over: a program that is not in it may write, and of a program that is in it
+// every option that writes, runs something or opens a connection is named. Options are matched as
+// getopt_long(3) would take them, in any unique beginning, inside a cluster and glued to a value. A word that
+// only the run decides might turn out to be such an option, unless its beginning rules that out
+// (may_be_option).
+//
+// Where the danger is in an operand and not in an option (`sed` with a `w` command, `find -delete`, `git
+// branch NAME`), the program has a check of its own. sed's little language is read only as far as needed to
+// be sure; what is not understood there is not read-only.
 #include "guard/read_only.h"
 
 #include <algorithm>
@@ -57,7 +68,8 @@ bool may_be_option(const Word& word) noexcept {
   return !known_start || std::string_view("-*?[{").find(first) != std::string_view::npos;
 }
 
-// find(1): what -exec and its kind start is a part of its own, but find must end it where this does: at `;`, or at `+` behind `{}`.
+// find(1): what -exec and its kind start is a command of its own, but find must end it where this does: at `;`, or at `+` behind
+// `{}`.
 std::optional<std::string> why_not_find(const SimpleCommand& command) {
   constexpr std::string_view kActs = "-delete -fls -fprint -fprint0 -fprintf";
   bool starts = false;

@@ -11,7 +11,7 @@
 
 namespace belljar::guard {
 
-// Why `part` is not known to only read; nullopt when it is.
+// Why `command` is not known to only read; nullopt when it is.
 std::optional<std::string> why_not_read_only(const shell::SimpleCommand& command);
 // The same of its redirections and assignments alone: for a wrapper, whose command is judged by itself.
 std::optional<std::string> why_not_surroundings(const shell::SimpleCommand& command);

@@ -1,3 +1,24 @@
+// Rules files, and how a rule's words are found in a command.
+//
+// A rule is a prefix: the words of its pattern stand at the beginning of the command. Rules that narrow
+// (prompt, forbid) have to fit `git -C DIR push` as well as `git push`, because an option in front must not
+// lead around them. Rules that allow must not be stretched in the same way, so for them each word stands
+// exactly where it is written.
+//
+// match() is a small dynamic program over positions. `at[i]` says whether the next word of the pattern is
+// expected at argv[i]; it starts with the program's name, moves on by one for each word that fits, and for
+// narrowing rules also over options. An option that no table knows may or may not take the next word, so both
+// positions are reached with kMaybe. A word that only the run decides could be the one that is looked for,
+// which is kMaybe for the whole rule. A narrowing rule that fits maybe leads to a question; an allowing one
+// that fits maybe allows nothing.
+//
+// Examples (`match`, `not_match`) are judged when the file is loaded, by the same parser and the same match()
+// as real commands: a rule that does not do what its author meant is an error at that time, with the example
+// in its text.
+//
+// Lists of a policy (commands.allow, commands.deny) become rules too. Their words are read behind a program
+// that starts nothing (kStartsNothing), so that `su` or `parallel` in such a list means its own name and not
+// what it would start.
 #include "guard/rules.h"
 
 #include <algorithm>
@@ -318,12 +339,12 @@ void join(RuleSet& set, RuleSet other, Trust trust) {
   std::ranges::move(other.rules, std::back_inserter(set.rules));
   if (trust == Trust::kUser) std::ranges::move(other.disabled, std::back_inserter(set.disabled));
   if (trust == Trust::kUser && other.permission) set.permission = std::move(other.permission);
-  const auto take = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
+  const auto set_from = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
     if (!theirs) return;
     ours = trust == Trust::kWorkspace ? std::max(ours.value_or(Decision::kPrompt), *theirs) : *theirs;
   };
-  take(set.unmatched, other.unmatched);
-  take(set.redirects, other.redirects);
+  set_from(set.unmatched, other.unmatched);
+  set_from(set.redirects, other.redirects);
 }
 
 }  // namespace belljar::guard

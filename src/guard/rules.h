@@ -13,8 +13,8 @@
 //   match = ["git push origin main"]
 //   not_match = ["git status"]
 //
-// The strictest decision over all matches, all parts and all files wins: forbid > prompt > allow. A file from inside the workspace
-// may only narrow: no `allow`, no `disable`, no looser `unmatched` or `redirects`.
+// The strictest decision over all matches, all commands and all files wins: forbid > prompt > allow. A file from inside the
+// workspace may only narrow: no `allow`, no `disable`, no looser `unmatched` or `redirects`.
 #pragma once
 
 #include <optional>

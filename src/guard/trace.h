@@ -26,7 +26,7 @@ struct TracedText {
   std::vector<std::string> tokens;  // of a secret: what would give it away
 };
 
-// How a string stands in a text.
+// A place in a text where a string of a call stands, and what is said around it.
 struct TextMatch {
   const TracedText* known = nullptr;
   bool instructed = false;  // near words that speak of the act, or hidden

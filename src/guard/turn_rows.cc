@@ -1,19 +1,23 @@
-// A call is judged by where its strings came from.
+// The rows of the table that decides about one act. docs/design/guard.md has the table with its reasons.
 //
-// The model itself writes every call, so what it was told cannot be followed through it as a taint: it spells a poisoned address
-// like any other. What can be compared are the strings that decide to whom or to what an act happens. Who invented them? If the
-// user's words have them, the user did. If they stand only in what nobody vouches for, that text did, and then it matters whether
-// it mentions the string or speaks of the act beside it, and whether the user left the choice to that text.
+// For one act the steps are these:
 //
-// The steps, for each act of a call (call.h):
-//   1. `deciding`   its class together with what else the call touches (sending and a secret: exfiltrating), and its strings
-//   2. `trace`      where each of them stands (trace.h), the user's words first
-//   3. `judge_foreign`, `judge_copied`, `judge_spoken` ...   the first row of the table in docs/design/guard.md that fits
-// The strictest act is the call's.
+// 1. deciding(): what the act really is in its call. A fetch that carries content sends it; sending while a
+//   secret is touched may lose the secret.
+// 2. trace(): each deciding string in the user's words and in content from elsewhere. Strings that the user
+//   named count as the user's, unless the act is harmful and the user named the thing without the act.
+// 3. judge_foreign(): some strings come only from content. Whether that matters depends on the kind of act,
+//   on whether the content speaks of such an act near the string (instructed) or merely contains it, on
+//   whether the detector finds the content suspicious, and on whether the user left the choice to it
+//   (may_choose).
+// 4. judge_spoken(), judge_copied(): no string comes from content, but content speaks of such an act, or
+//   holds the command word by word.
+// 5. judge_unheard(): the caller has no access to the user's words, as an MCP server often has not. Then far
+//   less can be asked about, or every call would be: only what content holds word by word, or what is
+//   suspicious.
 //
-// Why not simpler: words in a call ("delete", "send") would ask about every other call of an ordinary day, and every foreign string
-// about each file that a build names. So a mention alone is a question only for an act that harms, what is built and run every day
-// is none (daily.h), and of a file that is run now only what a text told to be done counts.
+// A block needs two things to agree, for instance a harmful act and suspicious content. One alone leads to a
+// question, because honest pages are full of commands and addresses, and people do ask models to act on them.
 #include <algorithm>
 #include <cstddef>
 #include <optional>

@@ -20,7 +20,7 @@
 
 namespace belljar {
 
-// What one act comes down to.
+// The decision about one act, with the row of the table that made it.
 struct Ruling {
   Advice advice = Advice::kAllow;
   std::string row, why;
@@ -37,7 +37,7 @@ struct Turn::State {
   std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
   std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
 
-  // Nobody knows what the user asked for.
+  // The caller does not see the user's words, so nobody knows what was asked for.
   bool user_words_unknown() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
   void make_room(std::size_t wanted);
   bool named(const guard::Atom& atom, const std::vector<std::string>& spelled) const {
@@ -63,7 +63,7 @@ struct Turn::State {
   bool holds_secret(const guard::Call& call) const;
   void follow_copies(guard::Call& call);
   void follow_written(guard::Call& call);
-  // What an act comes to in its call, and the strings that decide.
+  // The kind of an act in the light of its call, and the strings that decide about it.
   struct DecidingAtoms {
     CallClass kind;
     std::vector<guard::Atom> atoms;

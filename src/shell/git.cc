@@ -1,3 +1,15 @@
+// What git(1) starts, and where it writes, by its words alone.
+//
+// git runs programs for many of its settings (pager, editor, ssh command, filters, hooks, credential
+// helpers), and `-c KEY=VALUE` sets any of them for one command. Keys are compared with a list from
+// git-config(1), by name or by front and end, and the value is judged as shell text. A key that no list has,
+// but whose last word says that a program is meant (`.command`, `.helper`), is unread, because git and its
+// extensions get new ones. Settings by which git takes its hooks or its configuration from another place
+// (core.hooksPath, include.path) are unread: what runs then is in a file.
+//
+// What it writes is asked of the sub-command: kMakers says which operand or option names a new file or
+// directory. Changes to its own work tree and to `.git` are not among them; those are what git is called for,
+// and the broker judges git's control files by themselves.
 #include "shell/git.h"
 
 #include <algorithm>

@@ -1,3 +1,19 @@
+// Whether the grammar's tree shows every substitution that the shell would run.
+//
+// The reader walks the tree, so what the grammar takes for plain letters would be passed over, and run. The
+// check works by subtraction: a copy of the text is made, and everything whose meaning is certain is blanked
+// out of it, which is single-quoted strings, comments, here-documents with a quoted delimiter, and the
+// opening of each substitution that has a node. If an opening (a back-quote, `$(`, `${`, `$[`, `<(`, `>(`) is
+// left over at the end, grammar and shell disagree about it, and the place is reported as hidden. It does not
+// matter which of the two is right.
+//
+// The walk also collects where the substitutions of the tree begin; Reader::check compares them with those
+// that were read, so a node kind that the reader does not enter cannot hide one either.
+//
+// Three more disagreements are looked for on the way. A `$'...'` that the grammar ends at another quote than
+// bash. `$"..."`, whose text gettext(3) may replace. And backslashes inside back-quotes, which the shell
+// removes before it parses the text a second time (bash(1), Command Substitution). For `sh` text, which may
+// be run by dash, whatever dash reads differently is hidden as well (is_of_bash).
 #include "shell/grammar_check.h"
 
 #include <tree_sitter/api.h>

@@ -1,3 +1,14 @@
+// Ordinary programs that start another one because an option says so: `sort --compress-program`, `ssh -o
+// ProxyCommand=`.
+//
+// They are no wrappers: the program is judged as itself, and the option's value besides, as shell text. Rows
+// of kHookRows are enough for programs with getopt(3) options; tar, ssh and git (git.cc) have syntax of their
+// own inside the value. Where the option's name is not known before the run, that alone is unread.
+//
+// The second table has variables by which the environment decides what programs run or load (PATH,
+// LD_PRELOAD, PAGER, GIT_*, PYTHON* ...). Whoever sets one changes commands that look harmless by their
+// words. The list is by name and by prefix, and cannot be complete: it guides asking, and the sandbox holds
+// what it misses.
 #include "shell/hooks.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// Which variables may stand in arithmetic without running anything.
+//
+// The shell evaluates a variable's text again as an expression, with the subscripts in it, and a subscript
+// may hold a command substitution (integer_variables.h has the example). So a name in arithmetic is fine only
+// if every assignment in the same text gives it an integer, and nothing else can set it: `read`, `declare`, a
+// builtin with names as arguments, a program whose name is not known, or the shell itself (REPLY, OLDPWD).
+// The question is answered after the whole text was read, since an assignment further down counts too, for a
+// loop may come back.
+//
+// UID and EUID are not among the variables that are integers from the start: bash takes them from the
+// environment, and evaluates that.
 #include "shell/integer_variables.h"
 
 #include <algorithm>

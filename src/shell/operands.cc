@@ -1,3 +1,16 @@
+// Options and operands as getopt_long(3) takes them apart, and which of them name what a program writes.
+//
+// A table says of each program which options take a value; all others are flags, and what is left are
+// operands. Two habits of getopt_long(3) matter for judging: options may follow operands, and a long option
+// may be shortened to any beginning that is unique. A beginning that fits a valued option, but may as well be
+// a flag that the table does not know, can be read in two ways; then `unsure` is set, and callers have to
+// take every word into account.
+//
+// kWriters names what is written besides redirections: the last operand of `cp`, the value of `curl -o`, each
+// operand of `tee`. tar(1) has a function of its own, because its first word may be a cluster of letters
+// whose values follow in the order of the letters: `tar xCf DIR FILE`. A place in a list too many costs a
+// question; one that is missing would be a write that nobody looks at, so unknown programs are left to the
+// rules about unknown programs.
 #include "shell/operands.h"
 
 #include <algorithm>

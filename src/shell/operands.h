@@ -42,7 +42,7 @@ Word tail_of(const Word& word, std::size_t count);
 // A relative `word` as a name that is seen from `directory`, where that is fixed and not empty.
 Word seen_from(const Word& directory, Word word);
 
-// The places that `part` writes to, redirections apart: the last operand of cp, what `-t` names, `find -fprint`, `curl -o` ...
+// The places that `command` writes to, redirections apart: the last operand of cp, what `-t` names, `find -fprint`, `curl -o` ...
 std::vector<Word> written_paths(const SimpleCommand& command);
 
 }  // namespace belljar::shell

@@ -9,7 +9,7 @@
 // read again instead of being joined in a lattice: the texts are short, what is read again is judged by the same checks, and
 // kMaxRounds ends it.
 //
-// A part goes into the script when its words were read, so what its substitutions run stands before it; what it starts
+// A command goes into the script when its words were read, so what its substitutions run stands before it; what it starts
 // (wrappers.h) follows it, and a text that it hands to a shell is read by a Reader of its own, which writes to the same Script.
 #pragma once
 
@@ -119,7 +119,7 @@ class Commands : public ReaderPart {
   void redirected(TSNode node);
 };
 
-// A part goes into the script, and with it what it starts.
+// A command goes into the script, and with it what it starts.
 class Starts : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;

@@ -1,3 +1,27 @@
+// Lists, branches, loops and pipelines: which statements surely run, and what is known behind them.
+//
+// The question is never which branch the shell takes, but what holds afterwards whichever it took. Two things
+// are followed through the tree, the values of variables (variables.h) and the working directory
+// (working_directory.h), and at the end of each construct both are narrowed to what every way through it has
+// in common:
+//
+// - `a && b`: b runs only where a did, so b sees what a assigned. Behind the chain b may not have run, and
+//   its assignments are forgotten. `||`, `if` and `case` forget all that was assigned in them.
+// - `if` and `case`: each branch begins where the tests before it ended, and the ends of all branches are
+//   joined. Without `else` or `*)` the way around all of them is one more end.
+// - Loops: the body is read once for each value of a list that is known (`for f in a b`), as if it were
+//   written out. Otherwise it is read once, and once more when it ended in another directory than it began
+//   in, since the next turn begins there. A body that climbs with each turn (`cd ..`) is unread, because
+//   nobody knows how often it runs.
+// - Pipelines, subshells and `&`: a shell of their own, so neither variables nor `cd` survive them.
+//
+// `exit` and `return` close a way: in `a || exit 1; b`, b runs only where a went well. That counts only where
+// the name surely means the builtin (ReaderContext::own_exit) and nothing stands around it that could make it
+// fail.
+//
+// Reading a body again is preferred to joining abstract states in a lattice: texts are short, the second
+// reading passes the same checks, and kMaxRounds bounds it. Beyond that a loop's variable is unknown, or the
+// text unread.
 #include <tree_sitter/api.h>
 
 #include <algorithm>

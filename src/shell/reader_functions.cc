@@ -1,3 +1,15 @@
+// Functions: where they are defined, what a call of one does to the working directory, and where `return`
+// leads.
+//
+// A body is read where it is defined, so that its commands are judged even if nobody calls it. It is read
+// once more for each call from another directory, or behind a pipe, because the same words can mean another
+// file there. The pairs of "read from" and "led to" are kept, so a second call from the same place costs
+// nothing; a new definition clears them all, since any function may call the one that has changed. A function
+// that is being read is not entered again: recursion would add nothing that the first reading does not have.
+//
+// What the variables hold is unknown in a body: it runs at the time of its calls. What it does to the working
+// directory is never sure either. The text does not prove that the definition ran, nor that nothing has
+// `unset` it since, so the directory before a call stays possible behind it (WorkingDirectory::failed).
 #include <tree_sitter/api.h>
 
 #include <algorithm>

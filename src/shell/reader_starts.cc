@@ -1,3 +1,19 @@
+// A simple command goes into the script, followed by everything that it starts.
+//
+// The order in Script::commands is the order in which a person would tell it: what the substitutions of its
+// words run, the command, what a wrapper starts. Inner commands are opened in turn, so `sudo env sh -c 'rm
+// x'` becomes four entries; kMaxWrapperDepth ends the nesting. Shell text (`sh -c`, `eval`, a here-document
+// into a shell) is read by a Reader of its own that writes to the same Script; all its spans are that of the
+// word it came from, the only thing that a person can see in the original.
+//
+// Three rules keep this on the safe side:
+//
+// - Text that only the run decides is unread, whatever its fixed part says.
+// - A shell other than bash may be dash under the name `sh`. Its text is checked for what the two read
+//   differently (ShellDialect).
+// - `eval` runs in this shell: the reader inside takes over the working directory, the exits of loops and the
+//   place of `return`, and hands them back. Text that runs in this shell (`eval`, `trap`) may assign what it
+//   likes, so arithmetic is doubted from then on.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>
@@ -87,7 +103,7 @@ void Starts::open_command(InnerCommand what, const SimpleCommand& command, int l
 
 namespace {
 
-// Of the text that `part` runs.
+// Of the text that `command` runs.
 ShellDialect dialect_of(const SimpleCommand& command, ShellDialect here) noexcept {
   constexpr std::string_view kHere[] = {"eval", "trap", "alias", ".", "source"};
   const std::string_view name = program_name(command);

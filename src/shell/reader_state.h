@@ -26,7 +26,7 @@ struct Child {
   std::string_view field;
 };
 
-// What surrounds a text. Of the one that was given: nothing; of one that a command of another text runs: that command.
+// What surrounds a text: nothing for the script itself; for a text that a command of another one runs, that command.
 struct ReaderContext {
   std::vector<std::string> inside;  // SimpleCommand::inside of what comes next
   std::vector<Range> upstream;      // SimpleCommand::upstream of what comes next
@@ -63,9 +63,9 @@ struct ReaderState : ReaderContext {
   // In the order written; what stands between them must be blank, and what the grammar could not place is unread.
   std::vector<Child> children(TSNode node, bool blank_between = true);
 
-  // A statement ends; behind `;` it may have failed.
+  // A statement has ended. Behind `;` nobody knows whether it succeeded.
   void settle();
-  // What began at `before` may not have run.
+  // The statement that began in the directory `before` may not have run.
   void left(const WorkingDirectory& before);
   // `command` has run in this shell.
   void move(const SimpleCommand& command);
@@ -79,7 +79,7 @@ struct ReaderState : ReaderContext {
   Variables variables;
 };
 
-// What runs in a shell of its own, or perhaps not, leaves `value` as it was.
+// Puts `value` back at the end of the scope: for statements that run in a shell of their own, or perhaps not at all.
 class RestoreOnExit {
  public:
   explicit RestoreOnExit(WorkingDirectory& value) : value_(value), before_(value) {}

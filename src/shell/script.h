@@ -3,8 +3,8 @@
 // The text is parsed by tree-sitter with the grammar of bash (docs/design/guard.md says which and where it comes from), and then
 // read by an allow-list of node kinds. Whatever the grammar could not parse, whatever this file does not know, and every place
 // where grammar and shell are known to disagree becomes an `Unread`: never "safe", never dropped. Wrappers (`sh -c`, `env`,
-// `xargs`, `find -exec`, `sudo`, `eval` of a literal, a here-document into a shell ...) are opened, and what they start is a command
-// of its own.
+// `xargs`, `find -exec`, `sudo`, `eval` of a literal, a here-document into a shell ...) are opened, and what they start is a
+// command of its own.
 //
 // This guides asking. It is no boundary: a program can run other programs without any shell, and only the sandbox holds it.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace belljar::shell {
 
-// Bytes [begin, end) of the script that was given. What stands inside an opened wrapper has the span of the word it came from.
+// Bytes [begin, end) of the script. A command inside an opened wrapper has the span of the word that it came from.
 struct Span {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -41,7 +41,7 @@ struct Word {
   bool splits = false;   // not fixed, and may become no word or several (unquoted `$x`, a pattern, `{a,b}`)
   bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
   bool expands = false;  // holds a variable or a substitution, which may add words of any kind
-  bool opens = false;    // begins with one
+  bool opens = false;    // begins with such a variable or substitution
   // Of one that is not fixed: how many bytes of `text` come first whatever the run adds behind them; and whether all it adds is a
   // number (`$$`), the home or names of files that a pattern finds.
   std::size_t lead = 0;
@@ -72,7 +72,7 @@ struct SimpleCommand {
   std::vector<Range> upstream;      // commands whose output this one's standard input may carry
   std::vector<std::string> inside;  // outermost first: "substitution", "function f", "loop", "sh -c", "sudo"
   Span span;
-  // Where `cd` with a place that stands in the text led before it, absolute or from a home; empty: not known, or nowhere else.
+  // The working directory as far as fixed `cd` words before it tell, absolute or from a home. Empty: not known, or unchanged.
   std::string directory;
   // Of the system or vital: where it may run instead, because a `cd` away from there may not have run or may have failed, or one to
   // there stands in a branch or a loop.
@@ -81,7 +81,7 @@ struct SimpleCommand {
   bool operator==(const SimpleCommand&) const = default;
 };
 
-// A place that could not be read: whoever judges must ask.
+// A piece of the text that could not be read. Whoever judges the script has to ask a person about it.
 struct Unread {
   std::string reason;
   Span span;
@@ -123,11 +123,11 @@ class ShellReader {
 
 // The last component of the program's name: "rm" for "/bin/rm". Empty when there is no program or its name is not fixed.
 std::string_view program_name(const SimpleCommand& command) noexcept;
-// For people: the word, as it is written in the script where the run completes it; "..." is what stands in no script.
+// The word for people: as the script has it if only the run completes it, and "..." if it stands in no script.
 std::string shown(const Word& word);
-// `>(...)` or `<(...)` and nothing else: a pipe of the shell's own. What runs in it are parts.
+// `>(...)` or `<(...)` and nothing else: a pipe of the shell's own. What runs in it are commands of their own.
 bool is_process(const Word& word) noexcept;
-// The part as one line for people, quoted like a shell would need it.
+// The command as one line for people, quoted like a shell would need it.
 std::string to_line(const SimpleCommand& command);
 
 }  // namespace belljar::shell

@@ -1,3 +1,13 @@
+// Which words name the system, a whole home or the whole workspace, by their spelling.
+//
+// No file is looked at: the text may be judged on a machine or at a time where the file is not there, and a
+// link inside the workspace would otherwise decide about the answer. So a symbolic link that leads to /etc is
+// not seen here; the sandbox sees it. `.` and `..` are taken out by their text alone, as `cd -L` does it.
+//
+// Of a word that is not fixed the certain front counts. If the front lies in a system directory, the word
+// does, whatever follows; if it is a beginning of one (`/e`, then a pattern), it may. A variable behind an
+// absolute front may hold `..`, so then every directory is possible. A word that stays relative is none of
+// the system's, since where the shell is was put in front of it before (resolved_word).
 #include "shell/system_paths.h"
 
 #include <algorithm>

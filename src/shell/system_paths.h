@@ -19,7 +19,7 @@ bool is_system(std::string_view path);
 // The directory a command is called in, one above it, or all that git knows of it.
 bool is_own_tree(std::string_view path);
 
-// `word` as a name of a file, seen from where `part` runs: behind `cd /etc`, `x` is `/etc/x`.
+// `word` as a name of a file, seen from where `command` runs: behind `cd /etc`, `x` is `/etc/x`.
 Word resolved_word(const SimpleCommand& command, const Word& word);
 
 enum class Reach { kNo, kMaybe, kYes };

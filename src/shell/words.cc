@@ -1,3 +1,10 @@
+// Quote removal, bash(1) QUOTING: the text that the program gets, as far as it is known before the run.
+//
+// A word is built piece by piece, each piece by the rule of its quotes. What only the run decides (an
+// expansion, a pattern that finds files) is left out of the text and noted in the word instead: that it is
+// not `fixed`, whether it may become several words, and how many bytes at the front are certain (`lead`).
+// Checks use the certain front, so `"/etc/$x"` is still a path that begins with /etc. That no `..` can follow
+// is what `bounded` says.
 #include "shell/words.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// Where `cd` leads, and what is known where several ways meet.
+//
+// A relative path means another file in each directory, so `cd / && rm -rf *` has to be judged as if the path
+// were written out. The directory is followed through `cd`, `pushd` and `popd` as far as their words are
+// fixed. But a `cd` may fail, and a branch may not run; then the shell stands where it stood before. So
+// beside the directory there is a list of other directories in which the next command may run.
+//
+// Only directories that a check cares about are in that list (matters): the system's own and those whose loss
+// is a disaster. Everywhere else a relative path is harmless in the same way, and a list of all combinations
+// would grow without end. For the same reason joined() prefers an ordinary directory as the known one and
+// puts the others into the list: each of those is judged besides, the ordinary one only once.
 #include "shell/working_directory.h"
 
 #include <algorithm>

@@ -29,10 +29,10 @@ WorkingDirectory joined(const std::vector<WorkingDirectory>& ends);
 
 // Where `cd WORD` leads from `here`; "" when nobody knows.
 std::string directory_behind(const std::string& here, const Word& word);
-// What `part` makes of it in its own shell: cd, pushd and popd of bash(1), also behind `command` and `builtin`.
+// What `command` makes of it in its own shell: cd, pushd and popd of bash(1), also behind `command` and `builtin`.
 std::string directory_after(const SimpleCommand& command, const std::string& here);
 bool is_cd(const SimpleCommand& command) noexcept;
-// The words of `part` behind `command`, `builtin` and `time`, which run a builtin in this shell.
+// The words of `command` behind `command`, `builtin` and `time`, which run a builtin in this shell.
 std::span<const Word> words_here(const SimpleCommand& command) noexcept;
 // The same behind `time` alone: `command f` runs no function.
 std::span<const Word> words_called(const SimpleCommand& command) noexcept;

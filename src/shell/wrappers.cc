@@ -1,3 +1,22 @@
+// How a command that starts another one is opened: where its own words end and the inner command begins.
+//
+// Most wrappers have the same form, `NAME [options] [operands] [NAME=VALUE] COMMAND`, and are rows of
+// kWrappers; those with a form of their own (`sh -c`, `find -exec`, `su`, `flock`, `watch`, `trap`, `alias`)
+// have a function each. To find the beginning of the inner command one has to know of every option whether it
+// takes the next word. So the tables list options with and without a value, and one that is not listed makes
+// the rest unread: read wrongly it would shift all words behind it, and another program than the one that was
+// judged would run. The same holds for a word that only the run decides, where it may become no word or
+// several (moves_others).
+//
+// A doubt does not end the reading. What seems to be the inner command is opened all the same, since a rule
+// may forbid it, and an unread entry is added beside it, so that nothing passes on the strength of a guess.
+//
+// `transparent` wrappers do nothing of their own, and only what they start is judged: `nice`, `timeout`,
+// `env`. Others are judged by their name as well: `sudo` changes who runs it, `nohup` writes a file. A name
+// with a slash (`./nice`) may be any program, so it is opened for what must not run and still judged by
+// itself.
+//
+// kLaunchers start programs by rules that no table here has. They are always unread.
 #include "shell/wrappers.h"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 
 namespace belljar::shell {
 
-// What a part starts besides itself.
+// A command, or a script, that a simple command starts.
 struct InnerCommand {
   enum class Kind {
     kCommand,  // `argv`, with `assignments` before it
@@ -30,6 +30,7 @@ struct InnerCommand {
 InnerCommand inner_script(std::string label, Word text);
 InnerCommand inner_unread(std::string reason);
 
+// What a wrapper starts.
 struct Unwrapped {
   std::vector<InnerCommand> commands;  // empty: not a wrapper
   // The wrapper does nothing of its own: only what it starts is to be judged.
@@ -42,7 +43,7 @@ bool is_shell(std::string_view program) noexcept;
 bool is_reserved(std::string_view word) noexcept;
 // The name of a program that is called by it or lies directly in /bin, /usr/bin or /usr/local/bin; of any other `program` itself.
 std::string_view system_name(std::string_view program) noexcept;
-// `part` is a shell, or `.`, that reads its script from standard input.
+// Whether `command` is a shell, or `.`, that reads its script from standard input.
 bool reads_script_from_stdin(const SimpleCommand& command) noexcept;
 
 Unwrapped unwrap(const SimpleCommand& command);

@@ -13,7 +13,7 @@
 namespace belljar::shell {
 namespace {
 
-// The parts, a line each, "line | inside"; then "? reason" for each place that cannot be judged.
+// The commands, a line each, "line | inside"; then "? reason" for each place that cannot be judged.
 std::string commands(std::string_view text) {
   ShellReader reader;
   const Script script = reader.read(text);
@@ -65,7 +65,7 @@ TEST(Shell, SubstitutionsThatTheGrammarTakesForLettersAreUnread) {
     EXPECT_FALSE(is_unread(text)) << text;
 }
 
-// Wherever it is planted, a command that the shell would run is a part, or the text is unread.
+// Wherever it is planted, a command that the shell would run is in the list, or the text is unread.
 TEST(Shell, APlantedCommandIsNeverPassedBy) {
   constexpr const char* kTexts[] = {
       "echo a \"b c\" ${d:-e} ${f#g} ${h/i/j} ${k^^l} $((1+2)) m{n,o}p >q <r",
