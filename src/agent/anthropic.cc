@@ -49,8 +49,8 @@ class AnthropicDecoder final : public Decoder {
     std::string start_input;  // some servers send it whole at the beginning
   };
   Result<void> begin_block(const Json& event);
-  Result<void> take_delta(const Json& event);
-  void take_use(const Json& use);
+  Result<void> add_delta(const Json& event);
+  void add_use(const Json& use);
 
   const OnText on_text_;
   std::map<std::uint64_t, Block> blocks_;
@@ -59,7 +59,7 @@ class AnthropicDecoder final : public Decoder {
   std::string stop_;
 };
 
-void AnthropicDecoder::take_use(const Json& use) {
+void AnthropicDecoder::add_use(const Json& use) {
   std::uint64_t input = 0;
   for (const char* key : {"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}) input += count_of(use, key);
   if (input > 0) reply_.use.input = input;
@@ -79,7 +79,7 @@ Result<void> AnthropicDecoder::begin_block(const Json& event) {
   return {};
 }
 
-Result<void> AnthropicDecoder::take_delta(const Json& event) {
+Result<void> AnthropicDecoder::add_delta(const Json& event) {
   const auto block = blocks_.find(count_of(event, "index"));
   if (block == blocks_.end() || block->second.ended) return malformed("a piece belongs to no part");
   const Json& delta = member(event, "delta");
@@ -99,17 +99,17 @@ Result<void> AnthropicDecoder::handle(const SseEvent& sse) {
   if (type == "error") return endpoint_error(member(*event, "error"));
   if (type == "message_start") {
     began_ = true;
-    take_use(member(member(*event, "message"), "usage"));
+    add_use(member(member(*event, "message"), "usage"));
   }
   if (!began_ || ended_) return type == "ping" ? Result<void>() : malformed("it does not begin with its beginning");
   if (type == "content_block_start") return begin_block(*event);
-  if (type == "content_block_delta") return take_delta(*event);
+  if (type == "content_block_delta") return add_delta(*event);
   if (type == "content_block_stop") {
     if (const auto block = blocks_.find(count_of(*event, "index")); block != blocks_.end()) block->second.ended = true;
   }
   if (type == "message_delta") {
     stop_ = text_of(member(*event, "delta"), "stop_reason");
-    take_use(member(*event, "usage"));
+    add_use(member(*event, "usage"));
   }
   ended_ = type == "message_stop";
   return {};

@@ -132,18 +132,18 @@ Result<void> save_conversation(const std::string& path, const std::vector<ChatMe
   Json list = Json::array();
   for (const ChatMessage& message : messages) list.push_back(to_json(message));
   const std::string text = agent::dump(Json{{"belljar_conversation", 1}, {"messages", std::move(list)}}) + "\n";
-  const std::string beside = format("{}.{}.new", path, ::getpid());
+  const std::string temporary = format("{}.{}.new", path, ::getpid());
   const auto failed = [&](const char* call) {
     const int number = errno;
-    (void)::unlink(beside.c_str());
+    (void)::unlink(temporary.c_str());
     return Error(Code::kPermissionDenied, format("cannot write the conversation {}", belljar::quoted(path))).sys(number, call);
   };
-  (void)::unlink(beside.c_str());
-  UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  (void)::unlink(temporary.c_str());
+  UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return failed("open");
   if (!write_all(file.get(), text)) return failed("write");
   if (::fsync(file.get()) != 0) return failed("fsync");
-  if (::rename(beside.c_str(), path.c_str()) != 0) return failed("rename");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename");
   return {};
 }
 

@@ -1,3 +1,9 @@
+// A lock file beside the conversation, held with flock(2).
+//
+// The file is removed when the lock is given up, while it is still held. So somebody who opened it before and
+// gets the lock afterwards holds a lock on a file that has no name any more, and a third one could lock a new
+// file of the same name. That is why acquire() compares the locked file with what the name leads to now, and
+// begins anew if they differ.
 #include "agent/conversation_lock.h"
 
 #include <fcntl.h>

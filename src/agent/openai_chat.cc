@@ -34,7 +34,7 @@ class ChatDecoder final : public Decoder {
   Result<ModelReply> finish() override;
 
  private:
-  Result<void> take_calls(const Json& calls);
+  Result<void> add_calls(const Json& calls);
 
   const OnText on_text_;
   std::map<std::uint64_t, ToolUse> calls_;
@@ -43,7 +43,7 @@ class ChatDecoder final : public Decoder {
   bool refused_ = false;
 };
 
-Result<void> ChatDecoder::take_calls(const Json& calls) {
+Result<void> ChatDecoder::add_calls(const Json& calls) {
   if (!calls.is_array()) return {};
   for (const Json& piece : calls) {
     // Some servers leave the index out where a call comes whole.
@@ -82,7 +82,7 @@ Result<void> ChatDecoder::handle(const SseEvent& sse) {
     if (on_text_) on_text_(words);
   }
   if (const std::string stop = text_of(choice, "finish_reason"); !stop.empty()) stop_ = stop;
-  return take_calls(member(delta, "tool_calls"));
+  return add_calls(member(delta, "tool_calls"));
 }
 
 Result<ModelReply> ChatDecoder::finish() {

@@ -1,4 +1,16 @@
 // Layers that are encoded inside a text: found by their letters, kept when what they hold reads like text.
+//
+// Each encoding is looked for by its shape, decoded, and kept only if the result looks like language
+// (reads_like_text): most long runs of base64 letters are hashes, keys or images. Hexadecimal is tried before
+// base64 because its letters are a subset, and base32 last. Escapes (percent, entities, `\x`) count only if
+// there are many, since every web page has a few.
+//
+// rot13 and reversal can be applied to any text and always give letters. Therefore they are tried on the
+// whole only, and kept if the result holds some very common words and the text itself does not.
+//
+// Time must not grow faster than the text. Runs are found by probing every 24th byte, which cannot miss a run
+// of that length; the number of layers and the bytes of all of them are limited; and detect.cc ends the
+// nesting.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 namespace belljar::detect {
 
-// A combination that was found, in bytes of the text.
+// A row of patterns.cc that matched, in bytes of the text.
 struct SignMatch {
   std::string_view sign;
   int weight = 0;

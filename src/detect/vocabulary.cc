@@ -1,3 +1,10 @@
+// Words and their roles, looked up fast: every word of every text passes here.
+//
+// Words are listed by a hash of their first three bytes, so that one look-up gives the few candidates. A word
+// may be open (`instruct*`), which covers all its endings. Chinese is written without blanks, so there the
+// longest known word that begins at a place counts. In Arabic the article and some one-letter words are
+// written together with the next word and are taken off first. A text repeats few words many times; WordCache
+// keeps their answers.
 #include "detect/vocabulary.h"
 
 #include <algorithm>

@@ -1,4 +1,17 @@
-// Session: tools and resources.
+// Session: tools/list, tools/call, progress and resources.
+//
+// A call of a tool runs in one of the session's sandboxes, chosen by the argument `sandbox`, which is ours
+// and taken out before the tool sees its arguments. The sandbox is made or started anew on the way if it has
+// to be. Before the tool acts its hook is asked (Session::decide), and behind it the result passes the
+// defence before the client gets it.
+//
+// Three kinds of results are shown differently. What a tool says in our own words needs no delimiters. A
+// refusal is in our own words as well, so it is returned as it is. Everything else may quote what it met, and
+// is shown as data (defence.h).
+//
+// Tools of the session itself (kOwnTools) make, list and end sandboxes and work on their transactions. Those
+// that need a transaction are offered only where there is one, and a call of one that is not offered says how
+// the server would have to be started.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

@@ -1,3 +1,16 @@
+// Questions to the client: its roots, and whether its user allows an act.
+//
+// A question is a request of ours with an id of ours, and its answer comes in on the thread that reads
+// messages. So whoever asks waits on a condition variable, with a patience, and looks at two more things each
+// time it is woken: whether the call was cancelled, and whether the client is gone. A question that is given
+// up is cancelled towards the client, so that no dialog stays open for an act that will not happen.
+//
+// Roots are asked once and kept until the client says that they have changed. If that happens while an answer
+// is on its way, the answer may still be the old list. `roots_version_` tells, and the question is asked
+// again.
+//
+// "Remember for this session" holds for exactly the question that was answered: the workspace, the tool, the
+// arguments and the reason. Another reason is another question.
 #include "mcp/client.h"
 
 #include <algorithm>

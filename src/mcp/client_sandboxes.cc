@@ -1,3 +1,16 @@
+// The sandboxes of one client: made when first asked for, started anew when they have ended.
+//
+// The default one belongs to a workspace, which can change when the client's roots do; then it is ended and
+// another made. Those that the model made itself keep theirs. One that has ended by itself (out of memory,
+// idle) is started again on its next use: files of the workspace are still there, processes and private files
+// are gone.
+//
+// A start may take long or hang, and it happens with the mutex held, because two calls must not make the
+// default sandbox twice. So kill_all() cancels the token that every start is given before it asks for the
+// mutex. Otherwise a client that leaves during a start would never be let go.
+//
+// Options that concern judging are set last: a toolbox without a judge refuses everything (options.hook), so
+// that a call that comes without its own hook cannot act.
 #include "mcp/client_sandboxes.h"
 
 #include <chrono>

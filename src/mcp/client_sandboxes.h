@@ -23,12 +23,13 @@
 
 namespace belljar::mcp {
 
+// What command rules and permission say of an act.
 enum class OpinionKind { kRun, kAsk, kRefuse };
 struct Opinion {
   OpinionKind kind = OpinionKind::kRun;
   std::string reason, next;
 };
-// What became of a question.
+// The answer to a question whether an act may be done.
 struct QuestionOutcome : ToolVerdict {
   ReviewAnswer answer = ReviewAnswer::kDeny;
   std::string by;  // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
@@ -36,6 +37,7 @@ struct QuestionOutcome : ToolVerdict {
 // What the rules say of an act, before anybody is asked. From any thread.
 using Judge = std::function<Opinion(const ToolRequest&)>;
 
+// Which sandbox is wanted.
 struct SandboxSpec {
   std::optional<std::string> workspace;  // unset: what the command line says
   bool read_only = false;                // narrower than the command line
@@ -43,6 +45,7 @@ struct SandboxSpec {
   bool operator==(const SandboxSpec&) const = default;
 };
 
+// A sandbox as the program makes it, with all that judging and recording its calls needs.
 struct SandboxSetup {
   std::shared_ptr<Sandbox> sandbox;                  // not started
   std::string named;                                 // another absolute name of its workspace, as it was given; empty: it has none
@@ -68,7 +71,7 @@ struct Call {
   std::optional<ToolVerdict> verdict;  // unset: nobody was asked
 };
 
-// What a call is about to be done in.
+// Where an act would be done, and how it is recorded.
 struct ActContext {
   std::string workspace;
   CallRecorder record;  // may be empty
@@ -92,6 +95,7 @@ struct ClientSandbox {
   std::chrono::system_clock::time_point created;
 };
 
+// What the sandboxes need of their session.
 struct SandboxHost {
   SandboxMaker make;
   ToolOptions tools;  // the hook is the host's

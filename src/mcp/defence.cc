@@ -1,3 +1,19 @@
+// What a model is shown of results, what is remembered of them, and when a call needs a person.
+//
+// Each conversation has a Turn (guard/turn.h): the texts that entered it, against which calls are judged. An
+// MCP server does not see the conversation itself. It knows the user's words only if the client sends them
+// (`_meta`), and otherwise judges with UserWords::kUnseen. At most kMostConversations are remembered. A
+// conversation that was dropped for others and comes back has lost what it read, so its changes are asked
+// about: forgetting must not be a way to be trusted.
+//
+// A result is remembered as it was and shown as the content policy has it. The other order would lose the
+// strings that the policy took out, and just those may turn up in a later call. In a structured result each
+// string is treated by itself, since JSON cannot be wrapped in delimiters; what was found in the whole is
+// acted on in every part.
+//
+// A review is a file in a queue that a person answers with `belljar review`. The call waits for a while and
+// is then refused with the advice to repeat it; the same call made again finds the answer. `waiting_` joins
+// equal calls to one review, and an answer "once" is used up by the first of them.
 #include "mcp/defence.h"
 
 #include <algorithm>

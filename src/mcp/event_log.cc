@@ -1,3 +1,9 @@
+// The last messages of each stream, so that a client that lost a connection can ask for the rest of it.
+//
+// All streams share one queue with one limit; the oldest message goes first, whosever it is. For each stream
+// the number of its last message is kept apart from the messages. That makes a gap visible: after() counts
+// the messages that are still there behind an id, and if they are fewer than the numbers say, something is
+// missing, and the client is told so. A replay with a hole in it would look complete.
 #include "mcp/event_log.h"
 
 #include <charconv>

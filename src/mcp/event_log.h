@@ -30,7 +30,7 @@ class EventLog {
   explicit EventLog(EventLimits limits = {}) : limits_(limits) {}
 
   HttpEvent add(std::uint64_t stream, const std::string& line);
-  // Behind all that was said on the stream so far.
+  // An id behind all that was said on the stream so far.
   HttpEvent cursor(std::uint64_t stream);
   bool has_ids_of(std::uint64_t stream) const { return streams_.contains(stream); }
   bool keeps(std::uint64_t stream) const;  // an event of it

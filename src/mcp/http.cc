@@ -1,4 +1,21 @@
 // HttpServer: who is served, and which message goes where.
+//
+// The protocol over HTTP: a client POSTs each message; the answer is one JSON text, or a stream of events
+// (text/event-stream) that ends with it. A GET opens one more stream for what belongs to no request. A
+// session is named by the header Mcp-Session-Id and belongs to the token that began it; to the holder of
+// another token it does not exist.
+//
+// One thread runs the loop and owns everything here. Sessions work on threads of their own, and what they say
+// is posted to the loop (asio::dispatch), so that deliver() decides in one place. A message goes to the
+// stream of its request if that is still open, into the log if the client may come back for it, and otherwise
+// to the client's GET or a short queue for it.
+//
+// What may take long is not done on the loop. Ending a session stops sandboxes, so it gets a thread (end),
+// which is joined later (reap).
+//
+// Limits are for two kinds of clients. Whoever shows no token may fill the connections: then the oldest
+// connection without a finished request head is closed for a newcomer. Clients with tokens may fill the
+// sessions: each token has an equal share, and whoever is above its share makes room first (make_room).
 #include "mcp/http.h"
 
 #include <fcntl.h>
@@ -49,7 +66,7 @@ constexpr std::size_t kMostUndelivered = 256;
 constexpr std::uint64_t kListener = 0;  // the number of the stream that a GET opens; those of POSTs begin with 1
 // How long an answer that a client has lost can be fetched.
 constexpr std::chrono::minutes kResumable{5};
-// Before it, clients receive an event without data for a broken message.
+// Before it, clients take an event without data for a broken message.
 constexpr std::string_view kKnowsBareIds = "2025-11-25";
 
 bool is_initialize(const Json& json) { return json.is_object() && json.value("method", Json()) == "initialize"; }

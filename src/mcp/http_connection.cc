@@ -1,4 +1,22 @@
-// HttpConnection.
+// HttpConnection: one request after the other on a socket, until one of them is answered by a stream of
+// events.
+//
+// The head is judged before the body is read (on_header): a client without a token costs at most 16 KiB and
+// no look at its JSON. A request whose end nobody can be sure of (a transfer coding that is not known,
+// another version than HTTP/1.1) closes the connection after its answer, since the rest might otherwise be
+// read as the next request (request smuggling, RFC 9112 section 11.2).
+//
+// Whether the answer is JSON or a stream is decided when the session has looked at the message (pass_to). If
+// the answer is already there, as for a ping, it is sent as JSON; otherwise the response becomes a stream at
+// once, since no one knows when the answer will come.
+//
+// Writing is strictly one operation at a time: `busy_` is set while one is under way, and pump() continues
+// from its completion. Events that come meanwhile wait in `pending_`; a client that reads too slowly for too
+// long is closed at kMostPending. Silence on a stream is broken by a comment line every kQuiet, so that
+// proxies keep it open.
+//
+// At the end of a connection what the client is still sending is read and thrown away (drain). Closing a
+// socket with unread input makes the kernel reset the connection, and the answer might be lost with it.
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/write.hpp>

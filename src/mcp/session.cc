@@ -1,3 +1,22 @@
+// Versions, methods, batches, threads and cancellation of one MCP session. Tools and resources are in
+// calls.cc.
+//
+// One thread reads messages (receive). It must never wait for what a message asks, or a ping and the
+// cancellation of a slow call would be read too late. So `tools/call` and `resources/read` get a thread of
+// their own, and everything else is answered at once. At most kMostActive calls run together; then the answer
+// is kServerBusy.
+//
+// A call is known by the text of its request id, and two with the same id cannot run at once. Cancellation
+// only sets the call's token. The thread notices it at its next step, and its answer is dropped, as the
+// protocol asks. The entry is taken out of `active_` before the answer goes out, so a late cancellation finds
+// nothing.
+//
+// A transport that answers each request on a stream of its own (HTTP) has to know to which request a message
+// belongs: progress, log lines and questions to the client come from deep inside a call. StreamScope notes
+// the stream for the thread that is at work, so that nothing between has to pass it on.
+//
+// close() cancels the calls, then makes the client stop waiting, then ends the sandboxes, and only then joins
+// the threads: each of them waits for one of these three.
 #include "mcp/session.h"
 
 #include <algorithm>
@@ -252,6 +271,7 @@ void Session::answer_in_thread(Worker& worker, const std::string& key, const Jso
   bool cancelled = false;
   {
     const std::lock_guard guard(mutex_);
+    // The id is free from here on: a client may use it again as soon as it has the answer.
     cancelled = active_.extract(key).mapped().cancelled;
   }
   // "The receiver should not send a response for the cancelled request" (Cancellation, Behavior Requirements).

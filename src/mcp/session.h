@@ -1,5 +1,5 @@
-// One client of the Model Context Protocol (https://modelcontextprotocol.io/specification): from its messages to tools in
-// sandboxes, and back. Knows no transport.
+// A session with one client of the Model Context Protocol (https://modelcontextprotocol.io/specification): from its messages to
+// tools in sandboxes, and back. Knows no transport.
 //
 // Each call of a tool has a thread of its own, so that a long one holds up neither a ping nor its own cancellation.
 #pragma once
@@ -37,7 +37,7 @@ struct SessionOptions {
   std::string version;
   // The first root of the client is the workspace. False: the command line names one.
   bool roots_are_workspace = true;
-  // The sandboxes have transactions: the tools that receive snapshots are offered.
+  // The sandboxes have transactions: the tools that take snapshots are offered.
   bool transactions = false;
   DefenceOptions defence;
 };

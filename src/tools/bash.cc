@@ -1,4 +1,14 @@
-// bash, bash_output, bash_kill.
+// bash, bash_output and bash_kill: commands in front and in the background.
+//
+// Output is collected in a Spool while the command runs, and the model gets its head and tail. Whatever was
+// shortened, or still runs, can be asked for by an id and an absolute offset, so that a page that was read
+// once is not sent again. A command in the foreground is kept for that only if it said more than was shown.
+//
+// bash_output waits until there is something new behind the offset, until the command has ended, or until the
+// time is over. It waits for the end of the process, and looks for new output every 50 ms in between.
+//
+// What was refused is told with a result once, whoever asks first: the same violations on each page would
+// look like new ones.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

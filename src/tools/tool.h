@@ -22,7 +22,7 @@ namespace belljar::tools {
 
 using Json = nlohmann::ordered_json;
 
-// A call that was done.
+// The result of a call.
 struct ToolAnswer {
   std::string text;
   Json structured = Json::object();
@@ -36,7 +36,7 @@ inline ToolAnswer own_words(std::string text, bool failed = false) {
   return {.text = std::move(text), .failed = failed, .own_from = 0};
 }
 
-// One call.
+// A call with all that a tool may use.
 struct Call {
   Sandbox& sandbox;
   Commands& commands;

@@ -1,3 +1,13 @@
+// One call of a tool: found in the table, arguments checked, asked about, made.
+//
+// The order matters. Arguments are checked before anybody is asked, so that nobody has to decide about a call
+// that cannot be made. A cancelled call and a deadline are looked at after the question, which may have taken
+// minutes. The deadline becomes a token that the sandbox knows too, so that it ends a command and not only
+// our waiting.
+//
+// A result says where our own words begin in it (own_from). Everything before that came from the sandbox and
+// may be shown as data. Errors are our words, but they quote names between backticks; foreign_text() takes
+// those out again for whoever wants to know what entered.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
