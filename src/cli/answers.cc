@@ -1,3 +1,13 @@
+// Answers that a person gave to an agent inside, kept for the next run: whether a directory is trusted, for
+// instance.
+//
+// The state in the sandbox is a copy that is dropped at the end, so without this each start would ask again.
+// The opposite, letting the whole file persist, would let a command change settings of the next start. So
+// only the answers themselves are taken out of the file at the end (policy/answers.h knows which members
+// those are), kept in a file of ours, and put into the copy at the next start.
+//
+// The host's file is read only if the command may see it anyway: a copy must not show what the policy hides.
+// The kept answers are written by rename, because runs may end at the same time.
 #include "cli/answers.h"
 
 #include <fcntl.h>

@@ -1,3 +1,9 @@
+// The backends as `belljar doctor` lists them: which can be used here, why not, and what to do.
+//
+// Our own were tried by doctor itself. Container engines are asked, in a process of belljar-full, because
+// `belljar` links no HTTP client. An engine may hang, so there is a deadline, and what has not answered by
+// then is missing from the list. Services are not asked: only a start tells whether a key is right, and costs
+// money. For them only the variables are looked at, and their values are never shown.
 #include "cli/backends.h"
 
 #include <poll.h>

@@ -1,3 +1,15 @@
+// Which backend serves a run, and how one program hands it on to the next.
+//
+// Backends are in different programs: native and landlock in `belljar`, containers and clouds in
+// belljar-full. With `fallback` several may be tried, in the policy's order, and the next one may belong to
+// another program. So what was tried so far travels in the command line (`--tried NAME: WHY`, hidden from
+// help), and the program replaces itself by the next one with the same words. That keeps the words as the
+// user wrote them, and each program parses them once more, with the options that it knows.
+//
+// It has a price: each program must accept options of backends that it does not serve. kOptions lists them by
+// name only, and they are built only if they occur. Whether such an option makes sense is checked against the
+// whole order of backends, so `--image` with a backend that has no images is an error wherever it is noticed
+// first.
 #include "cli/choose.h"
 
 #include <algorithm>

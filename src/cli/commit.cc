@@ -1,4 +1,12 @@
-// belljar commit [PATH... | --interactive | --all]
+// belljar commit: a transaction's changes, or a part of them, into the workspace.
+//
+// Paths are seen from the caller's directory and have to lie in the workspace; they name changes, not files.
+// With --interactive each change is a question on stderr and an answer on stdin. Directories are not asked
+// about, because they follow from what is in them: one that was made comes along with its first file, and one
+// that was removed goes when everything in it goes (add_emptied). The end of the input before the last answer
+// is no answer, and nothing is committed then.
+//
+// How a commit is applied so that it happens wholly or not at all is in src/txn.
 #include <unistd.h>
 
 #include <algorithm>

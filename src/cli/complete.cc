@@ -1,3 +1,11 @@
+// What fits where Tab was pressed: the words before the cursor are walked as the parser would, without
+// parsing them.
+//
+// The shell's script passes the words on and prints what comes back, so the rules live here and not in each
+// shell's language. The position is either behind an option that waits for its value, or at an argument, or
+// behind `--`, where another program's words begin. Values are completed by what help calls them: lower-case
+// words of `none|proxy|host` are values themselves, upper-case words stand for something that is looked for
+// (a file, a profile, a running sandbox).
 #include "cli/complete.h"
 
 #include <algorithm>

@@ -1,4 +1,13 @@
-// belljar doctor: what this machine can enforce, found by trying.
+// belljar doctor: what this machine can enforce, found out by trying, and what to do about the rest.
+//
+// Each kernel feature is probed and not derived from a version, since distributions patch kernels and forbid
+// features by settings. Then the native and the landlock backend plan a run in each mode without starting it,
+// and the enforcement reports of those plans are printed: so doctor tells what a run would hold, by the code
+// that a run uses.
+//
+// The first line answers the question that most people have. The last lines are what to type, since that is
+// what stands above the prompt at the end. The exit code tells scripts the same: 0 where the native backend
+// starts in its default mode.
 #include <sys/utsname.h>
 #include <unistd.h>
 

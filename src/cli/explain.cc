@@ -1,4 +1,17 @@
-// belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
+// belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that
+// would cost.
+//
+// Violations are kept with the run, so nothing is run again, and what is explained is the policy that held
+// then. For each refusal policy/permit.h finds the smallest thing that would permit it, as a flag and as a
+// line of a file. Refusals of one program by one rule that the same thing would permit are one paragraph: the
+// first in full, the others by their names. A build that was refused two hundred files below one directory
+// has one cause.
+//
+// What an agent's profile refuses on purpose comes last and without advice, since it is hardly ever why a run
+// failed. Whether a permission would help at all is asked of the file's own mode and owner too: a grant in a
+// policy gives nobody more rights than the user has.
+//
+// Everything from inside (program names, paths) is escaped before it is printed.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>

@@ -1,4 +1,13 @@
-// belljar learn [options] -- PROGRAM ARG...: runs it, sees what it uses, writes the smallest policy that lets it run again.
+// belljar learn: run a program, and write the smallest policy that would let it run again.
+//
+// The run happens under a policy as any other. While it runs the broker's observations and the kernel's view
+// of its processes are recorded (runtime::Recorder), and afterwards policy::learn turns what was used into
+// rules: directories instead of single files where many were read or names were made. What was refused does
+// not become allowed: a program could choose what is opened by trying. It stands in the text as a comment,
+// with what would permit it.
+//
+// The result is merged on top of what holds anyway, and the difference is printed as rules that come and go.
+// So a person can judge it before using it.
 #include "policy/learn.h"
 
 #include <fcntl.h>

@@ -1,3 +1,13 @@
+// Files that an option names and we write: `--report`, `learn --output`.
+//
+// We write with our own rights, outside of the sandbox, to a path of which a part may lie where commands
+// write. So a symbolic link that an earlier command left must not lead us to another file. The path is split
+// where it first enters a writable root: up to there nobody inside has a say, and from there on no link is
+// followed, openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS. Outside of all roots a link on the way
+// is the user's own affair, but the last name must be no link.
+//
+// /dev/fd/N and its like are links by nature and stand for a descriptor that the caller opened, so they are
+// followed.
 #include "cli/output_file.h"
 
 #include <fcntl.h>

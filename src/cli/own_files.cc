@@ -1,3 +1,13 @@
+// Files of ours that a command must neither read nor change: tokens, keys, trails, policies.
+//
+// A policy says what a command may do with paths, and an option can name a path that the same policy makes
+// writable. So each such file becomes a rule of its own, hidden or read-only, unless a rule holds it already.
+// Three cases cannot be mended by a rule and are refused. A hidden file in a directory that the command
+// writes to: it could put another one in its place. A file that a rule makes writable by name. And a symbolic
+// link on the way that the command may point elsewhere, because then the rule would protect the wrong file.
+//
+// Paths are compared as the kernel knows them, after links were followed. Of a file that does not exist yet
+// its directory counts.
 #include "cli/own_files.h"
 
 #include <stdlib.h>
@@ -64,7 +74,7 @@ std::string loose_link(const std::string& path, const Rules& rules) {
   }
 }
 
-Result<void> protection(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded) {
+Result<void> protect(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded) {
   const auto refuse = [&](std::string why) {
     return Error(Code::kInvalidArgument, format("cannot {} {}", file.doing, belljar::quoted(file.path)))
         .reason(std::move(why))
@@ -105,7 +115,7 @@ Result<void> keep_own_files(const std::vector<OwnFile>& files, LoadedPolicy& loa
   const Mode mode = loaded.effective.policy.mode;
   if (files.empty() || mode == Mode::kDangerFullAccess || mode == Mode::kExternalSandbox) return {};
   const Rules rules(loaded);
-  for (const OwnFile& file : files) BELLJAR_CHECK(protection(file, rules, loaded));
+  for (const OwnFile& file : files) BELLJAR_CHECK(protect(file, rules, loaded));
   return {};
 }
 

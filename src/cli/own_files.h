@@ -9,6 +9,7 @@
 
 namespace belljar::cli {
 
+// How a file of ours is protected from commands.
 enum class Protection {
   kHidden,    // a secret, or what other runs did: out of sight, and nowhere that the command writes
   kReadOnly,  // what says what is allowed: where the command writes, it is read-only

@@ -1,3 +1,16 @@
+// Which coding agent a command line starts, so that it gets the profile that is made for it.
+//
+// The program is looked for as execvp(3) would, with two differences: a relative name, or a relative entry of
+// PATH, is looked for where the command starts, which it can write to, so neither counts. An agent that is a
+// script is known by the file that node or bun is given. `npx` is no agent: it runs what the workspace has
+// under that name.
+//
+// A profile gives rights, so it must not be had by a name alone. The program, the link that led to it and its
+// interpreter all have to lie where no command under this policy, now or in an earlier run, could have put
+// them (may_be_planted). If one of them does not, the run goes on under the ordinary profile, and a note says
+// how to choose the other one.
+//
+// Whoever names a profile decides; recognition is for those who did not.
 #include "cli/recognise.h"
 
 #include <sys/stat.h>

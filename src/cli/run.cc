@@ -1,4 +1,17 @@
-// belljar run [options] -- PROGRAM ARG...      belljar run [options] -c 'shell text'
+// belljar run: from words to a run on one of our own backends, and what is said and kept of it.
+//
+// The order in run_it() follows from who must not be surprised by whom. The trail is opened first, so that
+// even a policy that is refused leaves a record. The report is made before the start: a wrong place is an
+// error before anything ran. The backend is chosen before anything of the agent's state is laid out, and
+// nothing runs before that backend has said that it holds what the policy requires.
+//
+// After the end an interrupt is ignored until everything is written: the ^C that ended the command is
+// delivered to us as well, and it must not cut off what is kept of the run. Refusals are kept for `belljar
+// explain`, then what the user answered to an agent inside, then what the agent changed in layers that are
+// dropped.
+//
+// Backends that are a Sandbox and not a plan of ours (containers, clouds) have the same options and the same
+// end, and another middle: container/sandboxed.cc.
 #include "runtime/run.h"
 
 #include <sys/stat.h>

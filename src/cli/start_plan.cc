@@ -1,3 +1,12 @@
+// What a start would decide before it touches the kernel, for `policy check` and `policy explain --path`.
+//
+// Both start nothing and must not have an opinion of their own. So they call the functions that a start
+// calls: the checks of the policy, of what is served, of limits, then the path plan of the native backend and
+// the broker's rules by name. What only the machine can answer at the time (`require`, `accept`) is left out.
+//
+// hold_to_plan() corrects an answer that was found in the rules alone. The plan may know better: a volume is
+// shown at the path, a name is protected wherever it lies in the workspace, or another sandbox of the user
+// works there and its directory is hidden.
 #include "cli/start_plan.h"
 
 #include <algorithm>

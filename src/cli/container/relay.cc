@@ -1,5 +1,16 @@
-// A process of a Sandbox has callbacks and calls where a front has descriptors: pipes between the two, or for a terminal a pair of
-// sockets. Their far ends are served by threads, since who writes to a process, or to us, may have to wait.
+// A process of a Sandbox joined to our own streams, terminal and signals until it ends.
+//
+// A Process has callbacks and blocking calls where a front has descriptors: pipes between the two, or for a
+// terminal a pair of sockets. Two threads serve their far ends. One waits for the process (wait), and one
+// carries input to it (feed), since a command that does not read would otherwise hold up its own signals.
+// Output comes by callback and is written to the pipe by whoever calls.
+//
+// The front's loop hears of the end by a wake descriptor, joins both threads, and only then closes the far
+// ends: bytes that are still in the pipes are passed on before the front ends.
+//
+// If our reader has gone away, the command is ended and its result reads as killed by SIGPIPE, as it would be
+// if the pipe were its own. Any other failure to write our output is an error, because the caller would take
+// a cut output for all of it.
 #include "cli/container/relay.h"
 
 #include <poll.h>

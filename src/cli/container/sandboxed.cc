@@ -1,3 +1,19 @@
+// `belljar run` on a backend that is a Sandbox (an engine's container, a machine of a cloud) and not a plan
+// for our launcher.
+//
+// Options, trail, report and result are those of every run (run_flags.h). Different is the middle: a sandbox
+// is made and started, one process is spawned in it, its streams and signals are joined to ours (relay.h),
+// and the sandbox is stopped.
+//
+// Signals decide the order. A start may take as long as an image is pulled, and a signal that ended us then
+// would leave a container or a paid machine behind. So signals are taken over before the start, the first
+// that would have ended us cancels it, and they are held until the sandbox is stopped. One that comes later
+// than the command's end is read and dropped: the result is to be told.
+//
+// When this backend cannot start and others follow, the signals are given back before the next program takes
+// over.
+//
+// A sandbox that cannot be ended is an error beside the result and never instead of it (`unstopped`).
 #include "cli/container/sandboxed.h"
 
 #include <poll.h>

@@ -1,4 +1,13 @@
-// belljar create [options]: starts a keeper (keep.cc) and prints the id of the sandbox that it keeps.
+// belljar create: starts a keeper (keep.cc) and prints the id of the sandbox that it keeps.
+//
+// The keeper is a process of its own that outlives us, started detached with a socket between us. Over that
+// socket it gets the command's words, to be parsed once more by the program that uses them, and the caller's
+// environment as data. Its own environment holds only what it needs to find files, so that no secret of the
+// caller's stands in its /proc/PID/environ for as long as the sandbox lives.
+//
+// It answers once, when the sandbox runs or could not be started. We print the id first and tell the keeper
+// afterwards. If printing fails or we are interrupted in between, that message is missing, and the keeper
+// ends the sandbox, since nobody knows it.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -1,4 +1,13 @@
-// belljar exec ID [options] -- PROGRAM ARG...      belljar exec ID [options] -c 'shell text'
+// belljar exec: one command in a sandbox that stays, with the caller's streams.
+//
+// We make the pipes and serve them ourselves; only their other ends travel to the keeper, with the request.
+// So output never passes through the keeper, a slow reader holds up nobody but its own command, and the JSON
+// of --json has streams that the keeper never saw: they are added here, where `run` has them (with_streams).
+//
+// What goes into the sandbox's log is the command line without the values of variables that look like secrets
+// (shown).
+//
+// Output that was lost is no success, whatever the program's exit code.
 
 #include <algorithm>
 #include <chrono>

@@ -1,3 +1,16 @@
+// The front of one command in a kept sandbox: streams, signals and terminal here, while the keeper waits for
+// the end.
+//
+// The keeper answers twice over one connection, when the command has started and when it has ended. Until the
+// first answer a signal that would have ended us simply ends us: the connection closes, and the keeper ends
+// the command. After it signals are passed on as messages, and the loop of ../front decides what they mean
+// for us.
+//
+// With an output limit that kills, it is we who notice (the streams are ours) and the keeper who acts (the
+// processes are its own). So the limit is one more message, sent once.
+//
+// Last, the keeper is told how many bytes of output there were, for its log. It closes the connection when
+// that is written, which is waited for, so that `belljar logs` right after us has it.
 #include "cli/sandbox/front.h"
 
 #include <poll.h>
@@ -41,7 +54,7 @@ class RemoteCommand final : public front::Commanded {
       : channel_(channel), front_(front), over_cap_(over_cap) {}
 
   Result<std::string> run() {
-    take_result();  // it may have come together with the start
+    receive_result();  // it may have come together with the start
     front_.run(*this);
     if (failed_) return *std::move(failed_);
     return std::move(result_);
@@ -56,11 +69,11 @@ class RemoteCommand final : public front::Commanded {
   }
   void handle(std::span<const pollfd> fds, bool /*moved*/) override {
     check_output_limit();
-    if (!fds.empty() && fds[0].revents != 0) take_result();
+    if (!fds.empty() && fds[0].revents != 0) receive_result();
   }
 
  private:
-  void take_result() {
+  void receive_result() {
     auto message = channel_.receive(milliseconds(0));
     if (!message) return fail(message.error());
     if (!*message) return;

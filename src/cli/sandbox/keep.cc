@@ -1,4 +1,15 @@
-// The keeper's process: reads what `create` was told, makes the sandbox, answers, and keeps it (keeper/keeper.h).
+// What the process does that `belljar create` starts: it makes the sandbox, tells its id, and keeps it until
+// it ends.
+//
+// The caller may go, or we may be told to end, while the sandbox is being started, which can take long.
+// Nothing arrives on the channel in that time, so a watch on it and on the ending signals cancels the start
+// (StartWatch). Signals are blocked in every thread and read by signalfd(2); those that come during the start
+// stay pending for the keeper.
+//
+// Claiming the entry in the user's directory comes before the start, because the name has to be unique. If
+// anything fails behind it, the entry is discarded. Once the sandbox runs, the caller is told, and then has
+// to say that it heard: a sandbox that nobody knows would stay until its expiry. From then on the channel is
+// closed, and everything comes over the keeper's socket.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,8 @@
-// belljar logs ID [--follow] [--json]: what happened in a sandbox, also after its end.
+// belljar logs: what happened in a sandbox, from its keeper while it runs and from its files afterwards.
+//
+// Events are JSON lines with a kind; each kind has a sentence here, and one that this version does not know
+// is printed as name=value. A sandbox can end between the look into the directory and our question, so a
+// question that fails is followed by a second look. Whatever comes from inside is escaped.
 #include <fcntl.h>
 
 #include <chrono>
