@@ -1,4 +1,11 @@
 // Anthropic's messages (https://docs.anthropic.com/en/api/messages-streaming).
+//
+// An answer is a list of blocks, each with a beginning, deltas and an end, told apart by their index.
+// Arguments of a call come as pieces of JSON text, which are joined and only parsed when the block has ended;
+// some servers send them whole at its beginning. An answer is finished when the message says that it stopped.
+// A stream that ends without it is kDataLoss, and the question is asked again.
+//
+// Roles have to take turns in this wire, so results of several calls go into one message.
 #include <cstdint>
 #include <map>
 #include <memory>

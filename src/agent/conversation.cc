@@ -1,4 +1,9 @@
-// A conversation as a file.
+// A conversation as a file, to go on with later.
+//
+// What it holds counts as the user's words and as results that were shown, so a file that somebody else can
+// write is refused. It is replaced whole, by rename after fsync(2): a run that is killed leaves the last
+// complete state. A run that ended in the middle of several calls leaves some without a result, which
+// services refuse; closed() gives each of those a result that says so.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -1,4 +1,10 @@
-// OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat-streaming), as many servers speak them.
+// OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat-streaming), as many servers
+// speak them.
+//
+// Calls come in pieces with an index, by which they are joined. Servers differ here: some leave the index out
+// and send a call whole, and some send the arguments as an object where the wire has a text. Both are read.
+// Token counts come in an event of their own without choices, or not at all, and then they are estimated
+// (loop.cc).
 #include <cstdint>
 #include <map>
 #include <memory>

@@ -19,7 +19,7 @@ struct LeftoverTransactions {
 };
 // Of those that nobody uses, ends what holds nothing. Errors: as txn::list.
 Result<LeftoverTransactions> drop_agents_empty(const txn::Place& place);
-// What is said of one that is kept.
+// The note to the user about one that is kept.
 std::string kept_note(const std::string& name);
 
 }  // namespace belljar::cli

@@ -17,7 +17,7 @@ struct BackendState {
   std::string next;    // what to do; empty where it is usable
 };
 
-// What doctor has found of the two that are plans of our own; empty: it starts.
+// What keeps the two backends that are plans of our own from starting; empty: it starts.
 struct OwnBackends {
   std::string native_refusal, landlock_refusal;
 };

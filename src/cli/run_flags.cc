@@ -1,3 +1,12 @@
+// What every `run` has in common at its beginning and its end, whatever the backend.
+//
+// The end is one function (end_record), because three readers wait for the same result: the trail, the file
+// of --report, and stdout with --json. Each is told even if another fails, and a failure of any of them turns
+// success into 125: whoever reads the exit code must not believe that a record exists which does not.
+//
+// Before the report is written it is checked that the file behind the descriptor is still the one at the path
+// (check_report). A command that could write there may have put another file in its place. That check comes
+// last, when nothing of the command runs any more.
 #include "cli/run_flags.h"
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// What every `belljar run` takes and leaves, whatever its backend: options, the trail, the report, the result.
+// The common part of every `belljar run`, whatever its backend: options, the trail, the report, the result.
 #pragma once
 
 #include <functional>
@@ -39,7 +39,7 @@ void add_run_options(const OptionParser& run, RunFlags& flags, std::span<const c
                      const std::function<void(const OptionParser&)>& own);
 void on_run(const OptionParser& run, RunFlags& flags, int& exit_code, std::function<int()> act);
 
-// Where a run is written down beside stderr.
+// The records of a run: the trail and the report.
 struct RunRecord {
   RunAudit audit;
   UniqueFd report;  // not valid without --report

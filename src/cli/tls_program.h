@@ -1,5 +1,5 @@
-// What of the two programs `belljar` and `belljar-full` is not the same: the second holds TLS, and is what `run` hands over to when
-// a policy needs it (docs/design/egress.md).
+// The difference between the two programs `belljar` and `belljar-full`: the second holds TLS, and `run` hands
+// over to it when a policy needs that (docs/design/egress.md).
 #pragma once
 
 #include "belljar/policy.h"

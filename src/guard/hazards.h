@@ -13,7 +13,7 @@
 
 namespace belljar::guard {
 
-// What a check says of one command.
+// The result of a check on one command.
 struct Finding {
   Decision decision = Decision::kPrompt;
   std::string rule;    // the check's name, a rule's pattern, or "unmatched"

@@ -49,7 +49,7 @@ struct FieldRule {
 std::span<const FieldRule> field_rules_of_sandbox_settings() noexcept;
 std::span<const FieldRule> field_rules_of_srt() noexcept;
 std::span<const FieldRule> field_rules_of_codex() noexcept;
-// What several of them say of a field that is refused or not needed.
+// Reasons that several tables give for a field that is refused or not needed.
 inline constexpr std::string_view kUnknown = "is not a field that is known here";
 inline constexpr std::string_view kMac = "concerns macOS, which this build does not serve";
 inline constexpr std::string_view kOwn = "belljar starts no helper programs";

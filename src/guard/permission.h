@@ -26,7 +26,7 @@ struct ToolCall {
   std::vector<std::string> removed = {};  // of kWrite: paths that go with all that is below them
 };
 
-// What becomes of a proposed act.
+// The decision about a proposed act.
 enum class Outcome { kRun, kAsk, kRefuse };
 // Whether it runs inside of the sandbox.
 enum class Confinement { kInside, kOutside };
@@ -39,7 +39,7 @@ struct Permission {
   Verdict verdict;      // of kExecute
 };
 
-// What a `canUseTool`-like callback may answer.
+// The answer of a `canUseTool`-like callback.
 struct CallbackAnswer {
   enum class Kind { kAllow, kDeny, kAsk };
   Kind kind = Kind::kAsk;

@@ -1,4 +1,4 @@
-// What entered a turn, and where a string of a call stands in it.
+// The texts that entered a turn, and the places in them where a string of a call stands.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What a session asks its client, and waits for: roots, approvals. The client's answers come in on another thread.
+// Questions that a session asks its client: roots, approvals. Whoever asks waits; the answers come in on
+// another thread.
 #pragma once
 
 #include <chrono>
@@ -22,7 +23,7 @@
 
 namespace belljar::mcp {
 
-// What belongs to a question besides the act and the reason.
+// The parts of a question besides the act and the reason.
 struct Question {
   std::string workspace;
   std::string evidence;  // for the person alone: what it quotes may speak to a model

@@ -23,7 +23,7 @@
 
 namespace belljar::mcp {
 
-// What command rules and permission say of an act.
+// The word of command rules and permission on an act.
 enum class OpinionKind { kRun, kAsk, kRefuse };
 struct Opinion {
   OpinionKind kind = OpinionKind::kRun;
@@ -34,7 +34,7 @@ struct QuestionOutcome : ToolVerdict {
   ReviewAnswer answer = ReviewAnswer::kDeny;
   std::string by;  // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
 };
-// What the rules say of an act, before anybody is asked. From any thread.
+// Judges an act by the rules, before anybody is asked. Called from any thread.
 using Judge = std::function<Opinion(const ToolRequest&)>;
 
 // Which sandbox is wanted.
@@ -95,7 +95,7 @@ struct ClientSandbox {
   std::chrono::system_clock::time_point created;
 };
 
-// What the sandboxes need of their session.
+// The services of the session that its sandboxes use.
 struct SandboxHost {
   SandboxMaker make;
   ToolOptions tools;  // the hook is the host's

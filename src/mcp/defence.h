@@ -1,5 +1,6 @@
-// What stands between a model and what its tools bring in: results are shown as data, each call is judged by where its strings came
-// from, and what looks like an obeyed injection is blocked, or kept for a person. It holds nothing: the sandbox does.
+// The defence between a model and the content that its tools bring in: results are shown as data, each call
+// is judged by where its strings came from, and a call that looks like an obeyed injection is blocked or kept
+// for a person. It holds no program back; the sandbox does.
 #pragma once
 
 #include <chrono>
@@ -43,14 +44,14 @@ struct DefenceOptions {
   std::function<Judgement(const GuardianQuestion&)> guardian;
 };
 
-// What a result becomes.
+// A result as the model and the client get it.
 struct ResultForModel {
   std::string text;
   Json structured;
   std::vector<std::string> notes;  // for people
 };
 
-// What a review says beside the act; an answer holds for all of it together.
+// The circumstances that a review shows besides the act. An answer holds for all of it together.
 struct ReviewContext {
   std::string workspace, rule;              // `rule`: why the rules ask, too
   std::shared_ptr<const Redactor> secrets;  // what is not shown; empty: known shapes alone

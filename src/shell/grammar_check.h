@@ -1,9 +1,10 @@
-// Where grammar and shell must agree which bytes are plain letters.
+// Checks that the grammar and the shell agree which bytes are plain letters.
 //
-// The grammar takes some substitutions for letters: back-quotes in a here-document, "${a:-`b`}", "${a:-'$(b)'}", ${a%%$(b)}. So
-// each opening of a substitution in the text must be a node of the tree: whatever else looks like one is hidden from the reader.
-// So is what the shell ends elsewhere ($'a\\' 'b'), what a catalogue of translations decides ($"a"), and what another shell reads
-// differently than bash.
+// The grammar takes some substitutions for letters: back-quotes in a here-document, "${a:-`b`}",
+// "${a:-'$(b)'}", ${a%%$(b)}. So each opening of a substitution in the text must be a node of the tree; any
+// other one is hidden from the reader. The same holds for text that the shell ends elsewhere ($'a\\' 'b'),
+// text that a catalogue of translations decides ($"a"), and text that another shell reads differently than
+// bash.
 #pragma once
 
 #include <cstdint>

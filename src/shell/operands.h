@@ -10,7 +10,7 @@ namespace belljar::shell {
 
 // A short option in a cluster (`-rf`) or a long one, by any beginning that getopt takes.
 bool has_option(const SimpleCommand& command, std::string_view letters, std::string_view long_name) noexcept;
-// What is no option, options' values among them.
+// The words that are no options. Values of options are among them.
 std::vector<const Word*> operands(const SimpleCommand& command);
 
 // Which options of a program take a value.

@@ -86,7 +86,7 @@ class Flow : public ReaderPart {
   void second_turn(TSNode node, const std::vector<Child>& kids);
 };
 
-// What a text defines, and where calls of it and `return` lead.
+// Functions of the text: their definitions, and where calls of them and `return` lead.
 class Functions : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
@@ -145,7 +145,8 @@ class Redirections : public ReaderPart {
   Word here_body(TSNode node, bool literal, bool strip);
 };
 
-// What runs inside of words, and what the shell evaluates: arithmetic, tests, subscripts.
+// Code inside of words: substitutions that run, and texts that the shell evaluates (arithmetic, tests,
+// subscripts).
 class Expressions : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;

@@ -24,10 +24,10 @@ void add_directories(std::vector<std::string>& directories, const std::vector<st
 // All that `place` may be.
 std::vector<std::string> all_of(const WorkingDirectory& cwd);
 
-// Where several ways through a text meet again.
+// The working directory where several ways through a text meet again.
 WorkingDirectory joined(const std::vector<WorkingDirectory>& ends);
 
-// Where `cd WORD` leads from `here`; "" when nobody knows.
+// The directory to which `cd WORD` leads from `here`; "" if it is not known.
 std::string directory_behind(const std::string& here, const Word& word);
 // What `command` makes of it in its own shell: cd, pushd and popd of bash(1), also behind `command` and `builtin`.
 std::string directory_after(const SimpleCommand& command, const std::string& here);
@@ -38,7 +38,7 @@ std::span<const Word> words_here(const SimpleCommand& command) noexcept;
 std::span<const Word> words_called(const SimpleCommand& command) noexcept;
 // A word that runs a builtin in this shell.
 bool stays_here(std::string_view word) noexcept;
-// Where a `cd` cannot fail on an ordinary system.
+// Whether a `cd` to it cannot fail on an ordinary system.
 bool surely_exists(std::string_view directory);
 
 }  // namespace belljar::shell

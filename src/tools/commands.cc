@@ -1,3 +1,10 @@
+// Commands in the background, and those whose output can still be asked for.
+//
+// The list keeps every command that runs and the last few that have ended; an id that is older is unknown. Whether one
+// still runs is asked of its process each time (result_of with no patience) and not noted by a thread of its own.
+//
+// Ending all of them cancels every command before the first is waited for: each may take its grace period, and those
+// periods should pass together.
 #include "tools/commands.h"
 
 #include <algorithm>

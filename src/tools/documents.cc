@@ -1,5 +1,15 @@
-// The tools of the documents this project began with, their names and texts to the letter (docs/FEATURES.md, themes 4 to 7). What
-// the documents leave open (the texts of str_replace and delete) is said in our own words.
+// The tools of the documents this project began with, their names and texts to the letter (docs/FEATURES.md,
+// themes 4 to 7). What the documents leave open (the texts of str_replace and delete) is said in our own
+// words.
+//
+// Each document counts and words things in its own way: characters or bytes, a notice in front or at the end,
+// errors as results or as text. Those differences are promises to whoever already speaks to such tools, so
+// they are kept in functions with the document's number (`bash_000`, `read_001`) and not unified. Common is
+// what lies below: one call of the sandbox, its deadline, and its output, of which more is captured than any
+// of the documents shows, so that the cut is theirs.
+//
+// Only the words that are certain to be ours are marked as such (own_from). What a command printed stays
+// data, also between the words of a document.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

@@ -1,4 +1,11 @@
-// belljar audit show | verify | export.
+// belljar audit: show, verify or export the trail of `run --audit`.
+//
+// Verifying goes through the whole chain of hashes and names each place where it breaks, by file, line and
+// byte. A record at the end whose writer was killed is not damage: the next writer mends it. Whoever noted
+// the head of the chain elsewhere gives it with --head, which finds what the file alone cannot show, that the
+// end was cut off.
+//
+// Showing does not verify. A line that is no record is printed as damaged, so that a reader sees the rest.
 
 #include "belljar/audit.h"
 

@@ -1,3 +1,16 @@
+// From the command line to a sandbox of `belljar mcp` or `belljar agent`: policy, rules, permission.
+//
+// Everything is read anew for each sandbox, since policy and rules depend on the workspace, and a client may
+// name one only when it calls. What needs no workspace is checked once at the start (check_flags), so that a
+// wrong option is an error of the command and not of some later call.
+//
+// Rules are joined from the user's file, files of --rules, the policy's lists, and last the workspace's own
+// file, which may only narrow. Permission goes key by key: an option before the policy, and that before
+// [permission] of a rules file. `commands` and `permission` are taken out of the policy then, because they
+// are honoured here and the sandbox would refuse what it cannot hold.
+//
+// Files that say what is allowed are made read-only for the sandbox, and files with keys hidden
+// (own_files_of).
 #include "cli/mcp/make_client_sandbox.h"
 
 #include <unistd.h>

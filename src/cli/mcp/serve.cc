@@ -1,4 +1,14 @@
-// belljar mcp.
+// belljar mcp: options, and one of the two transports.
+//
+// Over stdin and stdout nothing but messages may be written to stdout. A library that prints something would
+// break the protocol, and a command would inherit it. So both descriptors are moved to numbers that nobody
+// else knows, stdin is replaced by /dev/null and stdout by stderr.
+//
+// Over HTTP a client may be on another machine. It names no directory of this one, so the workspace is that
+// of the command line, and what is wrong with it is an error at the start.
+//
+// Signals are blocked before any thread exists, since a thread inherits its mask; the transport reads them by
+// signalfd(2).
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

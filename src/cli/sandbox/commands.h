@@ -11,7 +11,7 @@
 
 namespace belljar::cli {
 
-// What the words of one of them are besides options.
+// The words of such a command besides its options.
 struct KeeperCommandWords {
   std::vector<std::string> behind;   // all that follow the command, as they were given: the keeper reads them once more
   std::vector<std::string> program;  // of `exec`: those after `--`, which are not ours to parse
@@ -46,7 +46,7 @@ int run_keeper_command(int argc, char** argv);
 // What the process that `create` starts does: keep the sandbox. Returns its exit code, which nobody reads.
 int run_keeper();
 
-// The ids and names of those that run.
+// The ids and names of the sandboxes that run, for completion.
 std::vector<FittingWord> fitting_sandboxes();
 
 }  // namespace belljar::cli
