@@ -19,6 +19,7 @@
 
 #include "agent/json.h"
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "belljar/agent.h"
@@ -103,15 +104,7 @@ Result<std::string> read_whole(const std::string& path) {
         .reason("somebody else may write it, and what it says counts as your words")
         .next("chmod go-w, chown");
   if (about.st_size > kMostBytesKept) return failed(Code::kResourceExhausted).reason("it is larger than 256 MiB");
-  std::string text(static_cast<std::size_t>(about.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
-    if (got <= 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  text.resize(have);
-  return text;
+  return read_at_most(file.get(), static_cast<std::size_t>(about.st_size)).value_or("");
 }
 
 }  // namespace

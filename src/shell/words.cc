@@ -10,17 +10,12 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/encoding.h"
+
 namespace belljar::shell {
 namespace {
 
 bool is_octal(char c) noexcept { return c >= '0' && c <= '7'; }
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 void append_utf8(std::string& text, std::uint32_t code) {
   if (code < 0x80) {
@@ -44,7 +39,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
 std::uint32_t number_at(std::string_view raw, std::size_t& at, int most, std::uint32_t base) noexcept {
   std::uint32_t value = 0;
   for (; most > 0 && at < raw.size(); --most, ++at) {
-    const int digit = hex_value(raw[at]);
+    const int digit = hex_digit(raw[at]);
     if (digit < 0 || static_cast<std::uint32_t>(digit) >= base) break;
     value = value * base + static_cast<std::uint32_t>(digit);
   }

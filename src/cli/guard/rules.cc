@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -161,17 +162,9 @@ int list(RulesFlags&) {
 }  // namespace
 
 Result<std::string> read_stdin(std::size_t limit) {
-  std::string text;
-  char buffer[16384];
-  while (text.size() <= limit) {
-    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0)
-      return Error(Code::kInvalidArgument, "cannot read stdin").sys(errno, "read").next("give it a file or a pipe: < FILE");
-    if (count == 0) break;
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
-  return text;
+  auto text = read_at_most(STDIN_FILENO, limit + 1);
+  if (!text) return Error(Code::kInvalidArgument, "cannot read stdin").sys(errno, "read").next("give it a file or a pipe: < FILE");
+  return *std::move(text);
 }
 
 void add_rules(const OptionParser& app, int& exit_code) {
