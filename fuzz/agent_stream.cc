@@ -34,7 +34,7 @@ void decode(ModelWire wire, const std::vector<SseEvent>& events) {
   std::string streamed;
   const auto decoder = wire_of(wire).decoder([&](std::string_view piece) { streamed += piece; });
   for (const SseEvent& event : events) {
-    if (!decoder->take(event)) return;
+    if (!decoder->handle(event)) return;
   }
   const auto reply = decoder->finish();
   if (!reply) return;

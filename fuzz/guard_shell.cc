@@ -14,9 +14,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static Judge judge({});
   const Verdict verdict = judge.judge(text);
   if (!verdict.unread.empty() && (verdict.decision == Decision::kAllow || verdict.read_only)) std::abort();
-  for (const PartVerdict& part : verdict.parts) {
-    if (part.part.span.begin > part.part.span.end || part.part.span.end > size) std::abort();
-    if (part.decision > verdict.decision) std::abort();
+  for (const CommandVerdict& command : verdict.commands) {
+    if (command.command.span.begin > command.command.span.end || command.command.span.end > size) std::abort();
+    if (command.decision > verdict.decision) std::abort();
   }
   if (to_json_text(verdict, text).empty() || to_text(verdict, text).empty()) std::abort();
   // A refused command in front is refused, whatever follows in a sub-shell of its own that could be read.

@@ -1,4 +1,11 @@
 // Anthropic's messages (https://docs.anthropic.com/en/api/messages-streaming).
+//
+// An answer is a list of blocks, each with a beginning, deltas and an end, told apart by their index.
+// Arguments of a call come as pieces of JSON text, which are joined and only parsed when the block has ended;
+// some servers send them whole at its beginning. An answer is finished when the message says that it stopped.
+// A stream that ends without it is kDataLoss, and the question is asked again.
+//
+// Roles have to take turns in this wire, so results of several calls go into one message.
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -39,7 +46,7 @@ void add_message(Json& messages, const ChatMessage& message) {
 class AnthropicDecoder final : public Decoder {
  public:
   explicit AnthropicDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
@@ -49,8 +56,8 @@ class AnthropicDecoder final : public Decoder {
     std::string start_input;  // some servers send it whole at the beginning
   };
   Result<void> begin_block(const Json& event);
-  Result<void> take_delta(const Json& event);
-  void take_use(const Json& use);
+  Result<void> add_delta(const Json& event);
+  void add_use(const Json& use);
 
   const OnText on_text_;
   std::map<std::uint64_t, Block> blocks_;
@@ -59,7 +66,7 @@ class AnthropicDecoder final : public Decoder {
   std::string stop_;
 };
 
-void AnthropicDecoder::take_use(const Json& use) {
+void AnthropicDecoder::add_use(const Json& use) {
   std::uint64_t input = 0;
   for (const char* key : {"input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"}) input += count_of(use, key);
   if (input > 0) reply_.use.input = input;
@@ -79,7 +86,7 @@ Result<void> AnthropicDecoder::begin_block(const Json& event) {
   return {};
 }
 
-Result<void> AnthropicDecoder::take_delta(const Json& event) {
+Result<void> AnthropicDecoder::add_delta(const Json& event) {
   const auto block = blocks_.find(count_of(event, "index"));
   if (block == blocks_.end() || block->second.ended) return malformed("a piece belongs to no part");
   const Json& delta = member(event, "delta");
@@ -92,24 +99,24 @@ Result<void> AnthropicDecoder::take_delta(const Json& event) {
   return {};
 }
 
-Result<void> AnthropicDecoder::take(const SseEvent& sse) {
+Result<void> AnthropicDecoder::handle(const SseEvent& sse) {
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");
   const std::string type = text_of(*event, "type");
   if (type == "error") return endpoint_error(member(*event, "error"));
   if (type == "message_start") {
     began_ = true;
-    take_use(member(member(*event, "message"), "usage"));
+    add_use(member(member(*event, "message"), "usage"));
   }
   if (!began_ || ended_) return type == "ping" ? Result<void>() : malformed("it does not begin with its beginning");
   if (type == "content_block_start") return begin_block(*event);
-  if (type == "content_block_delta") return take_delta(*event);
+  if (type == "content_block_delta") return add_delta(*event);
   if (type == "content_block_stop") {
     if (const auto block = blocks_.find(count_of(*event, "index")); block != blocks_.end()) block->second.ended = true;
   }
   if (type == "message_delta") {
     stop_ = text_of(member(*event, "delta"), "stop_reason");
-    take_use(member(*event, "usage"));
+    add_use(member(*event, "usage"));
   }
   ended_ = type == "message_stop";
   return {};

@@ -1,4 +1,18 @@
-// One call: judged, asked about, made, shown to the model.
+// One call of a model: judged, asked about, made, and shown to the model.
+//
+// The order of the judging is fixed: the caller's own hook, provenance (Turn), a second model if there is one
+// (guardian), what the rules permit, and only then a person. Each can only make the outcome stricter than
+// those before it. Reading is put to the guardian only if something is already suspicious.
+//
+// Each verdict is recorded before anything is done, and an answer before what it allows is done. If the
+// record cannot be written, the call is refused: without a trail nothing happens.
+//
+// A result enters the Turn in its raw form, without the words that are ours (foreign_text), and is shown to
+// the model between delimiters with a random name (wrap_result). The name is random so that content cannot
+// contain the end of its own delimiters.
+//
+// Answers of middleware that are trusted (a to-do list, say) are shown as they are: they are made of the
+// model's own words.
 #include <cstdint>
 #include <optional>
 #include <ranges>

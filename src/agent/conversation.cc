@@ -1,4 +1,9 @@
-// A conversation as a file.
+// A conversation as a file, to go on with later.
+//
+// What it holds counts as the user's words and as results that were shown, so a file that somebody else can
+// write is refused. It is replaced whole, by rename after fsync(2): a run that is killed leaves the last
+// complete state. A run that ended in the middle of several calls leaves some without a result, which
+// services refuse; closed() gives each of those a result that says so.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,6 +19,7 @@
 
 #include "agent/json.h"
 #include "base/format.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "belljar/agent.h"
@@ -98,15 +104,7 @@ Result<std::string> read_whole(const std::string& path) {
         .reason("somebody else may write it, and what it says counts as your words")
         .next("chmod go-w, chown");
   if (about.st_size > kMostBytesKept) return failed(Code::kResourceExhausted).reason("it is larger than 256 MiB");
-  std::string text(static_cast<std::size_t>(about.st_size), '\0');
-  std::size_t have = 0;
-  while (have < text.size()) {
-    const ssize_t got = ::read(file.get(), text.data() + have, text.size() - have);
-    if (got <= 0) break;
-    have += static_cast<std::size_t>(got);
-  }
-  text.resize(have);
-  return text;
+  return read_at_most(file.get(), static_cast<std::size_t>(about.st_size)).value_or("");
 }
 
 }  // namespace
@@ -132,18 +130,18 @@ Result<void> save_conversation(const std::string& path, const std::vector<ChatMe
   Json list = Json::array();
   for (const ChatMessage& message : messages) list.push_back(to_json(message));
   const std::string text = agent::dump(Json{{"belljar_conversation", 1}, {"messages", std::move(list)}}) + "\n";
-  const std::string beside = format("{}.{}.new", path, ::getpid());
+  const std::string temporary = format("{}.{}.new", path, ::getpid());
   const auto failed = [&](const char* call) {
     const int number = errno;
-    (void)::unlink(beside.c_str());
+    (void)::unlink(temporary.c_str());
     return Error(Code::kPermissionDenied, format("cannot write the conversation {}", belljar::quoted(path))).sys(number, call);
   };
-  (void)::unlink(beside.c_str());
-  UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  (void)::unlink(temporary.c_str());
+  UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (!file.valid()) return failed("open");
   if (!write_all(file.get(), text)) return failed("write");
   if (::fsync(file.get()) != 0) return failed("fsync");
-  if (::rename(beside.c_str(), path.c_str()) != 0) return failed("rename");
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return failed("rename");
   return {};
 }
 

@@ -1,3 +1,9 @@
+// A lock file beside the conversation, held with flock(2).
+//
+// The file is removed when the lock is given up, while it is still held. So somebody who opened it before and
+// gets the lock afterwards holds a lock on a file that has no name any more, and a third one could lock a new
+// file of the same name. That is why acquire() compares the locked file with what the name leads to now, and
+// begins anew if they differ.
 #include "agent/conversation_lock.h"
 
 #include <fcntl.h>
@@ -22,7 +28,7 @@ ConversationLock::~ConversationLock() {
   if (file_.valid()) (void)::unlink(path_.c_str());  // while it is still held: who opened it meanwhile sees that it is gone
 }
 
-Result<ConversationLock> ConversationLock::take(const std::string& conversation) {
+Result<ConversationLock> ConversationLock::acquire(const std::string& conversation) {
   const std::string path = conversation + ".lock";
   const auto failed = [&](Code code) {
     return Error(code, format("cannot go on with the conversation {}", belljar::quoted(conversation)));

@@ -14,7 +14,7 @@ namespace belljar::agent {
 class ConversationLock {
  public:
   // Errors: kFailedPrecondition, another run has it; kPermissionDenied, there can be no file beside it.
-  static Result<ConversationLock> take(const std::string& conversation);
+  static Result<ConversationLock> acquire(const std::string& conversation);
   ConversationLock(ConversationLock&&) = default;
   ConversationLock& operator=(ConversationLock&&) = delete;
   ~ConversationLock();

@@ -1,4 +1,16 @@
-// A model behind HTTP: one wire, asked again where that may help.
+// A model behind HTTP: one request, its stream of events, and what is asked again.
+//
+// Asking again is for failures that time may mend: the status codes 408, 409, 429 and 5xx, a connection that
+// broke, a stream that ended early. A refusal that will not change (401, 400) is returned at once. The pause
+// doubles from try to try, with some randomness, so that several agents that met the same limit do not come
+// back together; a service's own Retry-After counts if it is longer. If it asks for more patience than the
+// caller has, the error says when to come again.
+//
+// Text that was already shown to the user when a stream broke is shown again by the next attempt. That is
+// told by on_retry; the reply itself is always from one attempt.
+//
+// The key is a secret. It stands in one header only, redirects are not followed (src/http), and error texts
+// of a service that repeat it are cleaned, since such texts end up in logs (without_key).
 #include <poll.h>
 
 #include <algorithm>
@@ -43,7 +55,7 @@ using Attempt = std::pair<std::optional<ModelReply>, std::optional<Failure>>;
 bool may_help(long status) noexcept { return status == 408 || status == 409 || status == 429 || status >= 500; }
 
 // RFC 9110, 10.2.3: seconds, or a date, which libcurl reads. A number that is too large is a long time, and not none.
-milliseconds wish_of(const http::Reply& reply) noexcept {
+milliseconds retry_after_of(const http::Reply& reply) noexcept {
   constexpr unsigned kMost = 86'400;
   const std::string_view text = reply.retry_after;
   unsigned seconds = 0;
@@ -107,22 +119,22 @@ Failure HttpModel::refused(const http::Reply& reply) const {
   const Code code = reply.status == 401 || reply.status == 403 ? Code::kUnauthenticated
                     : may_help(reply.status)                   ? Code::kUnavailable
                                                                : Code::kInvalidArgument;
-  const milliseconds wish = wish_of(reply);
-  const bool too_long = wish > options_.longest_wait;
+  const milliseconds asked_wait = retry_after_of(reply);
+  const bool too_long = asked_wait > options_.longest_wait;
   std::string next;
   if (code == Code::kUnauthenticated) next = "check the key and what it may use";
-  if (may_help(reply.status) && too_long) next = format("ask again in {} s", wish.count() / 1000);
+  if (may_help(reply.status) && too_long) next = format("ask again in {} s", asked_wait.count() / 1000);
   Error told = Error(code, format("{} does not answer", belljar::quoted(options_.model))).reason(reason).next(std::move(next));
-  return {std::move(told), may_help(reply.status) && !too_long, wish};
+  return {std::move(told), may_help(reply.status) && !too_long, asked_wait};
 }
 
 Attempt HttpModel::attempt(const std::string& body, const ModelContext& context) const {
   const auto decoder = wire_.decoder(context.on_text);
   std::optional<Error> broken;
   SseReader reader(kMostEvent, [&](const SseEvent& event) {
-    const auto taken = decoder->take(event);
-    if (!taken) broken = taken.error();
-    return taken.has_value();
+    const auto handled = decoder->handle(event);
+    if (!handled) broken = handled.error();
+    return handled.has_value();
   });
   const auto reply = http::post(post_of(body, context.cancel), [&](std::string_view piece) { return reader.feed(piece); });
   const auto failure = [](const Error& error) {
@@ -142,8 +154,8 @@ Attempt HttpModel::attempt(const std::string& body, const ModelContext& context)
 }
 
 bool HttpModel::wait(milliseconds time, const CancelToken& cancel) const {
-  pollfd look{cancel.fd(), POLLIN, 0};
-  return ::poll(&look, 1, static_cast<int>(time.count())) <= 0;
+  pollfd cancelled{cancel.fd(), POLLIN, 0};
+  return ::poll(&cancelled, 1, static_cast<int>(time.count())) <= 0;
 }
 
 Result<ModelReply> HttpModel::ask(const ModelRequest& request, const ModelContext& context) {

@@ -1,4 +1,19 @@
-// Question to the model, its calls, their results, the next question.
+// The loop of an agent: a question to the model, the calls in its answer, their results, the next question.
+//
+// A run goes on until the model answers without a call. Before each question it is checked whether it may:
+// cancelled, stopped by a middleware, too many answers, no tokens left. The check is made twice, because a
+// middleware in before_model may use tokens itself (a summary asks the model).
+//
+// The conversation has to stay well-formed at every moment, since services refuse one in which a call has no
+// result. So when a run is cancelled in the middle of an answer with several calls, each of the remaining
+// calls still gets a result that says so. For the same reason each call gets an id of its own (add_reply):
+// some servers leave it out or give the same one twice.
+//
+// The budget covers the agent and its sub-agents together (State), while the result of a run tells only its
+// own part. settle() moves the difference from the one to the other.
+//
+// Middleware is called in order before something happens and in reverse order afterwards, like nested
+// functions.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -41,7 +56,7 @@ class Loop {
  private:
   std::optional<AgentResult> why_not_on() const;
   Result<ModelReply> ask_model();
-  void take(ModelReply& reply);
+  void add_reply(ModelReply& reply);
   void answer_calls(const std::vector<ToolUse>& calls);
   AgentResult ended(AgentEnd end, std::string reason) const;
   AgentResult said(const ModelReply& reply) const;
@@ -99,7 +114,7 @@ Result<ModelReply> Loop::ask_model() {
   return reply;
 }
 
-void Loop::take(ModelReply& reply) {
+void Loop::add_reply(ModelReply& reply) {
   ++run_.turn;
   run_.use.input += reply.use.input;
   run_.use.output += reply.use.output;
@@ -157,7 +172,7 @@ AgentResult Loop::go() {
     if (auto end = why_not_on()) return std::move(*end);
     auto reply = ask_model();
     if (!reply) return failed(std::move(reply).error());
-    take(*reply);
+    add_reply(*reply);
     state_.changed();
     if (reply->message.calls.empty()) return said(*reply);
     answer_calls(reply->message.calls);

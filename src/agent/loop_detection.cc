@@ -1,4 +1,13 @@
-// The same calls with the same results, again and again: a model that is stuck spends tokens until somebody looks.
+// The same calls with the same results, again and again: a model that is stuck spends tokens until somebody
+// looks.
+//
+// Each call is reduced to a hash of its name, its arguments and its result. A loop is a cycle of up to
+// kLongestCycle such hashes that repeats at the end of the list, so that "read, edit, test, read, edit, test"
+// is found as well as one call made five times. Numbers in a result count as one and the same, because
+// durations and dates differ each time although nothing has changed.
+//
+// At the third repetition the model is told; at the fifth the run ends. bash_output is left out: it is how
+// one waits.
 #include <cstddef>
 #include <deque>
 #include <functional>

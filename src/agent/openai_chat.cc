@@ -1,4 +1,10 @@
-// OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat-streaming), as many servers speak them.
+// OpenAI's chat completions (https://platform.openai.com/docs/api-reference/chat-streaming), as many servers
+// speak them.
+//
+// Calls come in pieces with an index, by which they are joined. Servers differ here: some leave the index out
+// and send a call whole, and some send the arguments as an object where the wire has a text. Both are read.
+// Token counts come in an event of their own without choices, or not at all, and then they are estimated
+// (loop.cc).
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,11 +36,11 @@ Json message_json(const ChatMessage& message) {
 class ChatDecoder final : public Decoder {
  public:
   explicit ChatDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
-  Result<void> take_calls(const Json& calls);
+  Result<void> add_calls(const Json& calls);
 
   const OnText on_text_;
   std::map<std::uint64_t, ToolUse> calls_;
@@ -43,7 +49,7 @@ class ChatDecoder final : public Decoder {
   bool refused_ = false;
 };
 
-Result<void> ChatDecoder::take_calls(const Json& calls) {
+Result<void> ChatDecoder::add_calls(const Json& calls) {
   if (!calls.is_array()) return {};
   for (const Json& piece : calls) {
     // Some servers leave the index out where a call comes whole.
@@ -61,7 +67,7 @@ Result<void> ChatDecoder::take_calls(const Json& calls) {
   return {};
 }
 
-Result<void> ChatDecoder::take(const SseEvent& sse) {
+Result<void> ChatDecoder::handle(const SseEvent& sse) {
   if (sse.data == "[DONE]") return {};
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");
@@ -82,7 +88,7 @@ Result<void> ChatDecoder::take(const SseEvent& sse) {
     if (on_text_) on_text_(words);
   }
   if (const std::string stop = text_of(choice, "finish_reason"); !stop.empty()) stop_ = stop;
-  return take_calls(member(delta, "tool_calls"));
+  return add_calls(member(delta, "tool_calls"));
 }
 
 Result<ModelReply> ChatDecoder::finish() {

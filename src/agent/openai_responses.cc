@@ -33,12 +33,12 @@ void add_items(Json& input, const ChatMessage& message) {
 class ResponsesDecoder final : public Decoder {
  public:
   explicit ResponsesDecoder(OnText on_text) : on_text_(std::move(on_text)) {}
-  Result<void> take(const SseEvent& event) override;
+  Result<void> handle(const SseEvent& event) override;
   Result<ModelReply> finish() override;
 
  private:
-  Result<void> take_item(const Json& event);
-  void take_end(const Json& response, bool whole);
+  Result<void> add_item(const Json& event);
+  void note_end(const Json& response, bool whole);
 
   const OnText on_text_;
   std::map<std::uint64_t, ToolUse> calls_;  // by their place in the output
@@ -46,7 +46,7 @@ class ResponsesDecoder final : public Decoder {
   bool ended_ = false, refused_ = false, cut_ = false;
 };
 
-Result<void> ResponsesDecoder::take_item(const Json& event) {
+Result<void> ResponsesDecoder::add_item(const Json& event) {
   const Json& item = member(event, "item");
   if (text_of(item, "type") != "function_call") return {};
   ToolUse& call = calls_[count_of(event, "output_index")];
@@ -57,7 +57,7 @@ Result<void> ResponsesDecoder::take_item(const Json& event) {
   return {};
 }
 
-void ResponsesDecoder::take_end(const Json& response, bool whole) {
+void ResponsesDecoder::note_end(const Json& response, bool whole) {
   const Json& use = member(response, "usage");
   reply_.use = {count_of(use, "input_tokens"), count_of(use, "output_tokens")};
   const std::string why = text_of(member(response, "incomplete_details"), "reason");
@@ -66,7 +66,7 @@ void ResponsesDecoder::take_end(const Json& response, bool whole) {
   ended_ = true;
 }
 
-Result<void> ResponsesDecoder::take(const SseEvent& sse) {
+Result<void> ResponsesDecoder::handle(const SseEvent& sse) {
   if (sse.data == "[DONE]") return {};
   const auto event = parse_json(sse.data);
   if (!event || !event->is_object()) return malformed("an event is no JSON object");
@@ -79,14 +79,14 @@ Result<void> ResponsesDecoder::take(const SseEvent& sse) {
     reply_.message.text += text;
     if (on_text_ && !text.empty()) on_text_(text);
   }
-  if (type == "response.output_item.added" || type == "response.output_item.done") return take_item(*event);
+  if (type == "response.output_item.added" || type == "response.output_item.done") return add_item(*event);
   if (type == "response.function_call_arguments.delta") {
     const auto call = calls_.find(count_of(*event, "output_index"));
     if (call == calls_.end()) return malformed("a piece belongs to no call");
     call->second.arguments += text_of(*event, "delta");
   }
   if (type == "response.completed" || type == "response.incomplete")
-    take_end(member(*event, "response"), type == "response.completed");
+    note_end(member(*event, "response"), type == "response.completed");
   return {};
 }
 

@@ -1,4 +1,7 @@
-// todo, task, the log of runs.
+// Three small middlewares: a to-do list that the user sees, sub-agents (`task`), and the log of runs.
+//
+// The answer of the to-do list is trusted, since it holds numbers that we counted. The answer of a sub-agent
+// is not: it is made of what that agent read, so it enters the conversation as data, like any tool's result.
 #include <cstddef>
 #include <functional>
 #include <memory>

@@ -1,3 +1,9 @@
+// Server-sent events: bytes of a stream, in pieces of any size, as events.
+//
+// Lines end with CR, LF or both, and a piece may end between the two, which `after_cr_` remembers. An event
+// ends with an empty line, and one without data is none. An event that the end of the stream cuts is dropped,
+// as the specification demands. The limit covers a line and the data collected so far, so that a server
+// cannot make us keep more.
 #include "agent/sse.h"
 
 #include <string_view>
@@ -23,7 +29,7 @@ bool SseReader::end_line() {
   at_start_ = false;
   bool go_on = true;
   if (line.empty()) {
-    if (has_data_) go_on = take_(event_);
+    if (has_data_) go_on = on_event_(event_);
     event_ = {};
     has_data_ = false;
   } else {

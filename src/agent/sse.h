@@ -17,17 +17,18 @@ struct SseEvent {
 
 class SseReader {
  public:
-  // `take`: false ends the reading.
-  SseReader(std::size_t most_bytes, std::function<bool(const SseEvent&)> take) : most_(most_bytes), take_(std::move(take)) {}
-  // False: an event is larger than the limit, or `take` said so. Nothing is read any more then. An event that the end of the stream
-  // cuts is none.
+  // `on_event`: false ends the reading.
+  SseReader(std::size_t most_bytes, std::function<bool(const SseEvent&)> on_event)
+      : most_(most_bytes), on_event_(std::move(on_event)) {}
+  // False: an event is larger than the limit, or `on_event` said so. Nothing is read any more then. An event that the end of the
+  // stream cuts is none.
   bool feed(std::string_view bytes);
 
  private:
   bool end_line();
 
   const std::size_t most_;
-  const std::function<bool(const SseEvent&)> take_;
+  const std::function<bool(const SseEvent&)> on_event_;
   std::string line_;
   SseEvent event_;
   bool has_data_ = false, after_cr_ = false, at_start_ = true, ended_ = false;

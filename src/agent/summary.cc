@@ -1,4 +1,14 @@
-// A conversation that grew too large: its older part as a summary.
+// A conversation that has become too large: its older messages are replaced by a summary that the model
+// writes.
+//
+// When the text exceeds a number of bytes, all but the last messages are cut off. The cut is moved so that a
+// call and its results stay on the same side, since a result without its call is refused by the services.
+//
+// What the user wrote is kept word by word: a summary by the model must not be able to change what was
+// wanted. For the same reason the summary is marked as made (ChatMessage::made), so that it never counts as
+// the user's words when calls are judged.
+//
+// If the summary fails, the run goes on with the long conversation: the service will say if it is too long.
 #include <algorithm>
 #include <cstddef>
 #include <iterator>

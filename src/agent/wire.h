@@ -25,7 +25,7 @@ class Decoder {
   virtual ~Decoder() = default;
   // Errors: kDataLoss, it is not what the wire promises; kUnavailable, kInvalidArgument, kUnauthenticated: the endpoint says so in
   // the middle of the stream.
-  virtual Result<void> take(const SseEvent& event) = 0;
+  virtual Result<void> handle(const SseEvent& event) = 0;
   // At the end of the stream. Errors: kDataLoss, the answer is not whole.
   virtual Result<ModelReply> finish() = 0;
 };

@@ -1,4 +1,4 @@
-// What an agent keeps between runs, before the start.
+// The directories in which an agent keeps its state between runs, made before the start.
 #pragma once
 
 #include <string_view>

@@ -1,3 +1,10 @@
+// Names of the transactions that sandboxes of a model get, and what is left of them after a server was
+// killed.
+//
+// A name is the user's transaction, the sandbox's number and some random digits, so that two servers on one
+// workspace do not meet. The form is also how they are recognised later: only names of this form are ever
+// dropped by themselves, and of those only the ones that nobody uses and that hold no change. What holds work
+// is kept and told.
 #include "cli/agents_txns.h"
 
 #include <algorithm>
@@ -39,8 +46,8 @@ Result<std::string> agents_transaction_name(const txn::Place& place, unsigned nu
   }
 }
 
-Result<AgentsLeft> drop_agents_empty(const txn::Place& place) {
-  AgentsLeft left;
+Result<LeftoverTransactions> drop_agents_empty(const txn::Place& place) {
+  LeftoverTransactions left;
   for (const txn::Leftover& one : BELLJAR_TRY(txn::drop_empty(place, is_agents)))
     (one.dropped ? left.dropped : left.kept).push_back(one.name);
   return left;

@@ -14,12 +14,12 @@ namespace belljar::cli {
 // directory is.
 Result<std::string> agents_transaction_name(const txn::Place& place, unsigned number);
 
-struct AgentsLeft {
+struct LeftoverTransactions {
   std::vector<std::string> dropped, kept;  // names; what is kept holds work, or could not be looked into
 };
 // Of those that nobody uses, ends what holds nothing. Errors: as txn::list.
-Result<AgentsLeft> drop_agents_empty(const txn::Place& place);
-// What is said of one that is kept.
+Result<LeftoverTransactions> drop_agents_empty(const txn::Place& place);
+// The note to the user about one that is kept.
 std::string kept_note(const std::string& name);
 
 }  // namespace belljar::cli

@@ -1,3 +1,13 @@
+// Answers that a person gave to an agent inside, kept for the next run: whether a directory is trusted, for
+// instance.
+//
+// The state in the sandbox is a copy that is dropped at the end, so without this each start would ask again.
+// The opposite, letting the whole file persist, would let a command change settings of the next start. So
+// only the answers themselves are taken out of the file at the end (policy/answers.h knows which members
+// those are), kept in a file of ours, and put into the copy at the next start.
+//
+// The host's file is read only if the command may see it anyway: a copy must not show what the policy hides.
+// The kept answers are written by rename, because runs may end at the same time.
 #include "cli/answers.h"
 
 #include <fcntl.h>
@@ -40,14 +50,14 @@ namespace {
 constexpr std::uint64_t kMostOfAnswers = 4ULL << 20;
 
 // An agent that a policy starts, and where it keeps its state.
-struct AgentPlace {
+struct AgentStateLocation {
   const policy::Agent* agent = nullptr;
   std::string state;
   policy::AnswerContext context;
 };
 
-std::optional<AgentPlace> agent_place(const LoadedPolicy& loaded) {
-  AgentPlace place;
+std::optional<AgentStateLocation> agent_place(const LoadedPolicy& loaded) {
+  AgentStateLocation place;
   place.agent = policy::find_agent_of_profile(loaded.effective.policy.profile);
   if (place.agent == nullptr || loaded.context.home.empty()) return std::nullopt;
   place.state = policy::state_directory(*place.agent, loaded.context.home, own_variable);
@@ -84,7 +94,7 @@ std::optional<std::string> text_on_host(const LoadedPolicy& loaded, const std::s
 }
 
 // Where Claude Code would look without a layer.
-std::string claude_config(const AgentPlace& place, const std::string& home) {
+std::string claude_config(const AgentStateLocation& place, const std::string& home) {
   struct stat status{};
   std::string legacy = format("{}/{}", place.state, policy::kClaudeConfig);
   if (::lstat(legacy.c_str(), &status) == 0) return legacy;
@@ -96,16 +106,18 @@ bool write_answers(const std::string& path, const policy::Answers& answers) {
   MadeDirectories made;
   if (made.make(policy::directory_of(path)).errnum != 0) return false;
   made.keep();
-  const std::string beside = format("{}.{}", path, ::getpid());
-  ::unlink(beside.c_str());
-  const UniqueFd file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (file.valid() && write_all(file.get(), policy::to_json(answers)) && ::rename(beside.c_str(), path.c_str()) == 0) return true;
-  ::unlink(beside.c_str());
+  const std::string temporary = format("{}.{}", path, ::getpid());
+  ::unlink(temporary.c_str());
+  const UniqueFd file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.valid() && write_all(file.get(), policy::to_json(answers)) && ::rename(temporary.c_str(), path.c_str()) == 0)
+    return true;
+  ::unlink(temporary.c_str());
   return false;
 }
 
 // Nothing else tells: the copy is dropped without a word, and `claude mcp add` has said that it was added.
-void tell_of_servers(const LoadedPolicy& loaded, const AgentPlace& place, const policy::AnswerFile& file, std::string_view after) {
+void tell_of_servers(const LoadedPolicy& loaded, const AgentStateLocation& place, const policy::AnswerFile& file,
+                     std::string_view after) {
   const auto before = file.whole ? text_on_host(loaded, claude_config(place, loaded.context.home)) : std::nullopt;
   if (before && policy::differs_in_servers(file, *before, after))
     print_note(format("MCP servers that {0} was given or lost inside stay as they were: use `{0} mcp` outside", place.agent->name));

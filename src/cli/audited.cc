@@ -1,3 +1,15 @@
+// What `run` writes into the audit trail: that it starts, each refusal, each connection, and the end.
+//
+// "run.start" is written before anything runs, after room for the end was reserved (AuditTrail::reserve): a
+// trail that could not take the end of a run must not have its beginning. If either is impossible, the run is
+// refused. The records of one run carry the number of its start, since runs that share a trail write between
+// each other.
+//
+// Values of variables that look like secrets never enter the trail. That includes variables on the command
+// line of a run whose policy was refused, so they are taken from the flags as well as from the policy.
+//
+// The trail is kept away from the command: out of its sight, and in no place that it can write to. A record
+// that the recorded can change would be worth nothing.
 #include "cli/audited.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// What `run --audit FILE` writes: before the start, and when all is over.
+// The records that `run --audit FILE` writes, before the start and when all is over.
 #pragma once
 
 #include <map>

@@ -1,3 +1,9 @@
+// The backends as `belljar doctor` lists them: which can be used here, why not, and what to do.
+//
+// Our own were tried by doctor itself. Container engines are asked, in a process of belljar-full, because
+// `belljar` links no HTTP client. An engine may hang, so there is a deadline, and what has not answered by
+// then is missing from the list. Services are not asked: only a start tells whether a key is right, and costs
+// money. For them only the variables are looked at, and their values are never shown.
 #include "cli/backends.h"
 
 #include <poll.h>
@@ -21,7 +27,7 @@
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "cli/beside.h"
+#include "cli/components.h"
 #include "launch/detached.h"
 #include "policy/names.h"
 
@@ -54,7 +60,7 @@ std::string read_until_end(int fd, Clock::time_point deadline) {
 }
 
 Result<Json> ask_engines() {
-  const std::string program = beside_us(kFullProgram);
+  const std::string program = path_of_sibling(kFullProgram);
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     return Error(Code::kResourceExhausted, "cannot ask container engines").sys(errno, "socketpair");
@@ -62,9 +68,9 @@ Result<Json> ask_engines() {
   UniqueFd theirs(ends[1]);
   if (::access(program.c_str(), X_OK) != 0)
     return Error(Code::kNotFound, format("there is no program {}", belljar::quoted(program))).next("build or install belljar-full");
-  BELLJAR_CHECK(launch::start_detached(program,
-                                       {kFullProgram, name_of(Part::kContainer), "probe", format("{}", launch::kDetachedChannel)},
-                                       own_environment(), theirs.get()));
+  BELLJAR_CHECK(launch::start_detached(
+      program, {kFullProgram, name_of(Component::kContainer), "probe", format("{}", launch::kDetachedChannel)}, own_environment(),
+      theirs.get()));
   theirs.reset();
   Json engines = Json::parse(read_until_end(ours.get(), Clock::now() + kPatience), nullptr, false);
   if (engines.is_array()) return engines;
@@ -122,9 +128,9 @@ BackendState service(std::string_view name, Isolation isolation, std::initialize
   if (!state.usable) {
     state.detail = format("cannot be used here: {} {} not set", wanted, keys.size() == 1 ? "is" : "are");
     state.next = "set it to a key of the service";
-  } else if (::access(beside_us(kFullProgram).c_str(), X_OK) != 0) {
+  } else if (::access(path_of_sibling(kFullProgram).c_str(), X_OK) != 0) {
     state.usable = false;
-    state.detail += format(", and there is no program {}", belljar::quoted(beside_us(kFullProgram)));
+    state.detail += format(", and there is no program {}", belljar::quoted(path_of_sibling(kFullProgram)));
     state.next = format("build or install {}", kFullProgram);
   }
   return state;

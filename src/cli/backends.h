@@ -17,13 +17,13 @@ struct BackendState {
   std::string next;    // what to do; empty where it is usable
 };
 
-// What doctor has found of the two that are plans of our own; empty: it starts.
+// What keeps the two backends that are plans of our own from starting; empty: it starts.
 struct OwnBackends {
   std::string native_refusal, landlock_refusal;
 };
 
 // Every backend, in the order of policy::backend_kinds(); containers have one row for each engine.
-// Asks engines by a part of belljar-full, for three seconds at most; services are not asked, their keys never shown.
+// Asks engines through belljar-full, for three seconds at most; services are not asked, their keys never shown.
 std::vector<BackendState> find_backends(const OwnBackends& own);
 
 std::string backends_text(const std::vector<BackendState>& backends);

@@ -24,7 +24,7 @@ namespace {
 
 using runtime::KeptPoolInfo;
 
-struct GivenCaches {
+struct CachesFlags {
   bool json = false, gone = false, all = false;
   std::vector<std::string> workspace;
 };
@@ -45,27 +45,27 @@ std::string line_of(const KeptPoolInfo& pool) {
   return format("{:>9}  {:<6}  {}  {}\n", size_of(pool), state, rfc3339(pool.last_used), escaped(pool.workspace));
 }
 
-int list(const GivenCaches& given) {
+int list(const CachesFlags& flags) {
   const auto pools = runtime::list_kept_caches(default_state_dir());
   if (!pools) return print_error(pools.error());
   std::string text;
-  for (const KeptPoolInfo& pool : *pools) text += given.json ? json_of(pool) : line_of(pool);
-  if (text.empty() && !given.json) print_note("no caches are kept (filesystem.caches = \"workspace\" keeps them)");
+  for (const KeptPoolInfo& pool : *pools) text += flags.json ? json_of(pool) : line_of(pool);
+  if (text.empty() && !flags.json) print_note("no caches are kept (filesystem.caches = \"workspace\" keeps them)");
   return print_result(text);
 }
 
-Result<void> remove(const GivenCaches& given) {
-  if (static_cast<int>(!given.workspace.empty()) + static_cast<int>(given.gone) + static_cast<int>(given.all) > 1)
+Result<void> remove(const CachesFlags& flags) {
+  if (static_cast<int>(!flags.workspace.empty()) + static_cast<int>(flags.gone) + static_cast<int>(flags.all) > 1)
     return Error(Code::kInvalidArgument, "cannot remove caches")
         .reason("--workspace, --gone and --all exclude each other")
         .next("name one of them");
   const char* home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): one thread
   std::string workspace;
-  if (!given.gone && !given.all) workspace = BELLJAR_TRY(find_workspace(given.workspace, home == nullptr ? "" : home));
+  if (!flags.gone && !flags.all) workspace = BELLJAR_TRY(find_workspace(flags.workspace, home == nullptr ? "" : home));
   std::vector<KeptPoolInfo> pools = BELLJAR_TRY(runtime::list_kept_caches(default_state_dir()));
   std::erase_if(pools, [&](const KeptPoolInfo& pool) {
-    if (given.all) return false;
-    return given.gone ? pool.present : pool.workspace != workspace;
+    if (flags.all) return false;
+    return flags.gone ? pool.present : pool.workspace != workspace;
   });
   if (pools.empty()) {
     if (workspace.empty()) return runtime::sweep_kept_caches(default_state_dir());
@@ -85,17 +85,17 @@ Result<void> remove(const GivenCaches& given) {
 void add_caches(const OptionParser& app, int& exit_code) {
   const OptionParser command =
       app.add_subcommand("caches", "Show or remove the caches that are kept for workspaces. `run --caches workspace` keeps them");
-  const auto given = std::make_shared<GivenCaches>();
-  command.add_flag("--json", given->json, "One JSON object a line");
+  const auto flags = std::make_shared<CachesFlags>();
+  command.add_flag("--json", flags->json, "One JSON object a line");
   const OptionParser rm = command.add_subcommand("rm", "Remove those of a workspace");
-  rm.add_option("--workspace", given->workspace, "The workspace (default: the current directory)").repeatable().type_name("DIR");
-  rm.add_flag("--gone", given->gone, "Of all workspaces that are no more");
-  rm.add_flag("--all", given->all, "Of all workspaces");
-  rm.callback([given, &exit_code] {
-    if (const auto done = remove(*given); !done) exit_code = print_error(done.error());
+  rm.add_option("--workspace", flags->workspace, "The workspace (default: the current directory)").repeatable().type_name("DIR");
+  rm.add_flag("--gone", flags->gone, "Of all workspaces that are no more");
+  rm.add_flag("--all", flags->all, "Of all workspaces");
+  rm.callback([flags, &exit_code] {
+    if (const auto done = remove(*flags); !done) exit_code = print_error(done.error());
   });
-  command.callback([command, rm, given, &exit_code] {
-    if (!command.got(rm)) exit_code = list(*given);
+  command.callback([command, rm, flags, &exit_code] {
+    if (!command.got(rm)) exit_code = list(*flags);
   });
 }
 

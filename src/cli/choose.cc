@@ -1,10 +1,22 @@
+// Which backend serves a run, and how one program hands it on to the next.
+//
+// Backends are in different programs: native and landlock in `belljar`, containers and clouds in
+// belljar-full. With `fallback` several may be tried, in the policy's order, and the next one may belong to
+// another program. So what was tried so far travels in the command line (`--tried NAME: WHY`, hidden from
+// help), and the program replaces itself by the next one with the same words. That keeps the words as the
+// user wrote them, and each program parses them once more, with the options that it knows.
+//
+// It has a price: each program must accept options of backends that it does not serve. kOptions lists them by
+// name only, and they are built only if they occur. Whether such an option makes sense is checked against the
+// whole order of backends, so `--image` with a backend that has no images is an error wherever it is noticed
+// first.
 #include "cli/choose.h"
 
 #include <algorithm>
 
 #include "base/format.h"
-#include "cli/beside.h"
 #include "cli/command_line.h"
+#include "cli/components.h"
 #include "policy/backends.h"
 
 namespace belljar::cli {
@@ -160,9 +172,9 @@ Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effec
   return policy::Choice(std::move(order), policy.isolation, BELLJAR_TRY(parse_tried(flags.tried)));
 }
 
-Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
-              std::span<const std::string> program) {
-  const std::optional<Part> other = part_of_backend(backend);
+Error exec_backend_program(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
+                           std::span<const std::string> program) {
+  const std::optional<Component> other = component_of_backend(backend);
   std::vector<std::string> all;
   if (!other) all.emplace_back("belljar");
   all.emplace_back("run");
@@ -180,7 +192,7 @@ Error hand_on(const policy::Choice& choice, const std::string& backend, std::spa
   std::vector<char*> argv;
   for (std::string& word : all) argv.push_back(word.data());
   argv.push_back(nullptr);
-  return replace_by(other, argv.data());
+  return exec_component(other, argv.data());
 }
 
 }  // namespace belljar::cli

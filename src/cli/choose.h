@@ -41,7 +41,7 @@ Result<policy::Choice> make_choice(const ChooseFlags& flags, const policy::Effec
 
 // Replaces this process by the one that serves `backend`, with what was tried before. `words`: ours from `run` on, without `--` and
 // what follows, which is `program`. Returns only when that fails.
-Error hand_on(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
-              std::span<const std::string> program);
+Error exec_backend_program(const policy::Choice& choice, const std::string& backend, std::span<const char* const> words,
+                           std::span<const std::string> program);
 
 }  // namespace belljar::cli

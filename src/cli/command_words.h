@@ -1,4 +1,4 @@
-// What the words of `run` and `exec` ask to be run, and on which streams.
+// The command that the words of `run` and `exec` ask for, and its streams.
 #pragma once
 
 #include <cstdint>

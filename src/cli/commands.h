@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/beside.h"
 #include "cli/command_line.h"
+#include "cli/components.h"
 
 namespace belljar::cli {
 
@@ -37,13 +37,13 @@ void add_snapshot(const OptionParser& app, int& exit_code);
 void add_fork(const OptionParser& app, int& exit_code);
 void add_recover(const OptionParser& app, int& exit_code);
 
-// All of `belljar`: what its main() is, and that of belljar-full's part `tls`.
+// All of `belljar`: what its main() is, and that of belljar-full's component `tls`.
 int serve_command_line(int argc, char** argv);
 
-// Commands that belljar-full does, beside this program, so that `run` stays small: its part, or none when we do it here.
-std::optional<Part> part_for(std::span<char* const> argv) noexcept;
-// Replaces this process by the program that does `part`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio()
+// The component of belljar-full that does this command; none: this program does it.
+std::optional<Component> component_for(std::span<char* const> argv) noexcept;
+// Replaces this process by the program that has `component`. `argv`: from our command's word on; `closed`: as reopen_closed_stdio()
 // says. Does not return unless it fails.
-int hand_over(Part part, char** argv, unsigned closed);
+int hand_over(Component component, char** argv, unsigned closed);
 
 }  // namespace belljar::cli

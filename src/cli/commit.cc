@@ -1,4 +1,12 @@
-// belljar commit [PATH... | --interactive | --all]
+// belljar commit: a transaction's changes, or a part of them, into the workspace.
+//
+// Paths are seen from the caller's directory and have to lie in the workspace; they name changes, not files.
+// With --interactive each change is a question on stderr and an answer on stdin. Directories are not asked
+// about, because they follow from what is in them: one that was made comes along with its first file, and one
+// that was removed goes when everything in it goes (add_emptied). The end of the input before the last answer
+// is no answer, and nothing is committed then.
+//
+// How a commit is applied so that it happens wholly or not at all is in src/txn.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,8 +30,8 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenCommit {
-  TxnFlags flags;
+struct CommitFlags {
+  TxnFlags txn;
   std::vector<std::string> paths;
   bool all = false, interactive = false;
 };
@@ -141,20 +149,20 @@ Error advise_name(Error error, const txn::Place& place, const std::vector<std::s
   return error;
 }
 
-Result<int> commit(const GivenCommit& given) {
-  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  PolicyFlags flags;
-  flags.workspace = given.flags.workspace;
-  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));
+Result<int> commit(const CommitFlags& flags) {
+  const txn::Place place = BELLJAR_TRY(find_place(flags.txn));
+  PolicyFlags policy_flags;
+  policy_flags.workspace = flags.txn.workspace;
+  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(policy_flags));
   txn::CommitOptions options;
   options.filesystem = loaded.effective.policy.filesystem;
-  for (const std::string& path : given.paths) {
+  for (const std::string& path : flags.paths) {
     const std::string inside = BELLJAR_TRY(find_inside(path, place.workspace));
     if (inside.empty())
       return Error(Code::kInvalidArgument, "cannot commit the workspace itself as a part of it").next("use --all");
     options.paths.push_back(inside);
   }
-  if (given.interactive) {
+  if (flags.interactive) {
     options.paths = BELLJAR_TRY(ask(place));
     if (options.paths.empty()) {
       print_note("nothing was chosen");
@@ -163,7 +171,7 @@ Result<int> commit(const GivenCommit& given) {
   }
   auto committed = txn::commit(place, options);
   if (!committed && committed.error().code() == Code::kNotFound)
-    return advise_name(std::move(committed.error()), place, given.paths);
+    return advise_name(std::move(committed.error()), place, flags.paths);
   const txn::CommitResult result = BELLJAR_TRY(std::move(committed));
   tell(result);
   if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
@@ -176,14 +184,14 @@ void add_commit(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("commit",
                                                   "Apply a transaction, or a part of it, to the workspace. Contents, modes and "
                                                   "attributes are applied; times alone are no change");
-  const auto given = std::make_shared<GivenCommit>();
-  add_txn_options(command, given->flags);
+  const auto flags = std::make_shared<CommitFlags>();
+  add_txn_options(command, flags->txn);
   const Option paths =
-      command.add_option("PATH", given->paths, "Only these files and directories; the rest stays in the transaction");
-  const Option all = command.add_flag("--all", given->all, "Everything, which ends the transaction (the default)").excludes(paths);
-  command.add_flag("--interactive", given->interactive, "Ask for each change").excludes(paths).excludes(all);
-  command.callback([given, &exit_code] {
-    const auto done = commit(*given);
+      command.add_option("PATH", flags->paths, "Only these files and directories; the rest stays in the transaction");
+  const Option all = command.add_flag("--all", flags->all, "Everything, which ends the transaction (the default)").excludes(paths);
+  command.add_flag("--interactive", flags->interactive, "Ask for each change").excludes(paths).excludes(all);
+  command.callback([flags, &exit_code] {
+    const auto done = commit(*flags);
     exit_code = done ? *done : print_error(done.error());
   });
 }

@@ -1,3 +1,11 @@
+// What fits where Tab was pressed: the words before the cursor are walked as the parser would, without
+// parsing them.
+//
+// The shell's script passes the words on and prints what comes back, so the rules live here and not in each
+// shell's language. The position is either behind an option that waits for its value, or at an argument, or
+// behind `--`, where another program's words begin. Values are completed by what help calls them: lower-case
+// words of `none|proxy|host` are values themselves, upper-case words stand for something that is looked for
+// (a file, a profile, a running sandbox).
 #include "cli/complete.h"
 
 #include <algorithm>
@@ -12,10 +20,10 @@
 namespace belljar::cli {
 namespace {
 
-class Answer {
+class CompletionWords {
  public:
   // What comes before a value in the same word, and what the value begins with.
-  Answer(std::string before, std::string_view begun) : before_(std::move(before)), begun_(begun) {}
+  CompletionWords(std::string before, std::string_view begun) : before_(std::move(before)), begun_(begun) {}
   void offer(std::string_view word, std::string_view text) {
     if (word.starts_with(begun_)) text_ += format("{}{}\t{}\n", before_, word, first_sentence(text.substr(0, text.find(';'))));
   }
@@ -34,12 +42,12 @@ const OptionInfo* find_option(const CommandInfo& command, std::string_view name)
   return nullptr;
 }
 
-void offer_profiles(Answer& answer) {
+void offer_profiles(CompletionWords& answer) {
   for (const policy::EmbeddedProfile& profile : policy::embedded_profiles()) answer.offer(profile.name, "");
 }
 
 // By what help calls the value: "none|proxy|host" are words, "PATH" and "MODE|PROFILE|FILE" stand for something.
-void offer_values(Answer& answer, std::string_view value, const Offers& offers) {
+void offer_values(CompletionWords& answer, std::string_view value, const Offers& offers) {
   for (std::size_t at = 0; at < value.size();) {
     const std::size_t end = std::min(value.find('|', at), value.size());
     const std::string_view word = value.substr(at, end - at);
@@ -58,14 +66,14 @@ void offer_values(Answer& answer, std::string_view value, const Offers& offers) 
 bool runs_program(const CommandInfo& command) { return usage_of(command).find("-- PROGRAM") != std::string::npos; }
 
 // Where the words have brought us: behind an option that waits for its value, or at an argument.
-struct Reached {
+struct Cursor {
   const OptionInfo* waits = nullptr;
   std::size_t arguments = 0;
   bool program = false;
 };
 
-Reached reach(const CommandInfo& command, std::span<const std::string> words) {
-  Reached at;
+Cursor reach(const CommandInfo& command, std::span<const std::string> words) {
+  Cursor at;
   for (const std::string& word : words) {
     if (at.waits != nullptr) {
       at.waits = nullptr;
@@ -82,7 +90,7 @@ Reached reach(const CommandInfo& command, std::span<const std::string> words) {
   return at;
 }
 
-void offer_argument(Answer& answer, const CommandInfo& command, std::size_t number, const Offers& offers) {
+void offer_argument(CompletionWords& answer, const CommandInfo& command, std::size_t number, const Offers& offers) {
   for (const OptionInfo& option : command.options) {
     if (!option.argument) continue;
     if (number == 0 || option.repeatable) {
@@ -100,15 +108,15 @@ void offer_argument(Answer& answer, const CommandInfo& command, std::size_t numb
 
 std::string completions(const CommandInfo& command, std::span<const std::string> words, const Offers& offers) {
   const std::string current = words.empty() ? "" : words.back();
-  const Reached at = reach(command, words.empty() ? words : words.first(words.size() - 1));
-  Answer plain("", current);
+  const Cursor at = reach(command, words.empty() ? words : words.first(words.size() - 1));
+  CompletionWords plain("", current);
   if (at.program) {
     plain.leave_to_shell("program");
   } else if (at.waits != nullptr) {
     offer_values(plain, at.waits->value, offers);
   } else if (const std::size_t equals = current.find('='); current.starts_with("--") && equals != std::string::npos) {
     const OptionInfo* const option = find_option(command, current.substr(0, equals));
-    Answer behind(current.substr(0, equals + 1), std::string_view(current).substr(equals + 1));
+    CompletionWords behind(current.substr(0, equals + 1), std::string_view(current).substr(equals + 1));
     if (option != nullptr) offer_values(behind, option->value, offers);
     return behind.take();
   } else if (current.starts_with('-')) {

@@ -16,8 +16,8 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenDiff {
-  TxnFlags flags;
+struct DiffFlags {
+  TxnFlags txn;
   bool stat = false, json = false, patch = false;
 };
 
@@ -37,9 +37,9 @@ std::string summary(const std::vector<txn::Change>& changes) {
   return format("{} added, {} modified, {} deleted, {} renamed, {:+} bytes\n", counts[0], counts[1], counts[2], counts[3], growth);
 }
 
-Result<void> show(const GivenDiff& given) {
-  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  if (given.patch) {
+Result<void> show(const DiffFlags& flags) {
+  const txn::Place place = BELLJAR_TRY(find_place(flags.txn));
+  if (flags.patch) {
     const txn::Patch patch = BELLJAR_TRY(txn::patch(place));
     for (const std::string& left_out : patch.left_out) print_note("not in the patch: " + left_out);
     print_out(patch.text);
@@ -48,8 +48,8 @@ Result<void> show(const GivenDiff& given) {
   const std::vector<txn::Change> changes = BELLJAR_TRY(txn::diff(place));
   std::string text;
   for (const txn::Change& change : changes)
-    text += given.json ? change_json(change) : given.stat ? stat_line(change) : change_line(change);
-  if (given.stat) text += summary(changes);
+    text += flags.json ? change_json(change) : flags.stat ? stat_line(change) : change_line(change);
+  if (flags.stat) text += summary(changes);
   print_out(text);
   return {};
 }
@@ -58,13 +58,13 @@ Result<void> show(const GivenDiff& given) {
 
 void add_diff(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("diff", "What a transaction would change in the workspace");
-  const auto given = std::make_shared<GivenDiff>();
-  add_txn_options(command, given->flags);
-  const Option stat = command.add_flag("--stat", given->stat, "With sizes, and a line of totals");
-  const Option json = command.add_flag("--json", given->json, "One JSON object a line").excludes(stat);
-  command.add_flag("--patch", given->patch, "As text for `git apply`, binary files included").excludes(stat).excludes(json);
-  command.callback([given, &exit_code] {
-    if (const auto shown = show(*given); !shown) exit_code = print_error(shown.error());
+  const auto flags = std::make_shared<DiffFlags>();
+  add_txn_options(command, flags->txn);
+  const Option stat = command.add_flag("--stat", flags->stat, "With sizes, and a line of totals");
+  const Option json = command.add_flag("--json", flags->json, "One JSON object a line").excludes(stat);
+  command.add_flag("--patch", flags->patch, "As text for `git apply`, binary files included").excludes(stat).excludes(json);
+  command.callback([flags, &exit_code] {
+    if (const auto shown = show(*flags); !shown) exit_code = print_error(shown.error());
   });
 }
 

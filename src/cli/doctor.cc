@@ -1,4 +1,13 @@
-// belljar doctor: what this machine can enforce, found by trying.
+// belljar doctor: what this machine can enforce, found out by trying, and what to do about the rest.
+//
+// Each kernel feature is probed and not derived from a version, since distributions patch kernels and forbid
+// features by settings. Then the native and the landlock backend plan a run in each mode without starting it,
+// and the enforcement reports of those plans are printed: so doctor tells what a run would hold, by the code
+// that a run uses.
+//
+// The first line answers the question that most people have. The last lines are what to type, since that is
+// what stands above the prompt at the end. The exit code tells scripts the same: 0 where the native backend
+// starts in its default mode.
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -231,16 +240,16 @@ void print_json(const Findings& findings) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-struct GivenDoctor {
-  PolicyFlags flags;
+struct DoctorFlags {
+  PolicyFlags policy;
   bool json = false;
 };
 
 // 0: the native backend starts here in its default mode. 125: it does not.
-int doctor(const GivenDoctor& given) {
-  const auto findings = examine(given.flags);
+int doctor(const DoctorFlags& flags) {
+  const auto findings = examine(flags.policy);
   if (!findings) return print_error(findings.error());
-  if (given.json) print_json(*findings);
+  if (flags.json) print_json(*findings);
   else print_text(*findings);
   if (!find_obstacle(findings->probes).empty()) return 125;
   return findings->modes.front().refusal.empty() ? 0 : 125;
@@ -250,13 +259,13 @@ int doctor(const GivenDoctor& given) {
 
 void add_doctor(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("doctor", "What this machine can enforce, and what to do about the rest");
-  const auto given = std::make_shared<GivenDoctor>();
-  command.add_flag("--json", given->json, "As one JSON object");
-  command.before_parse([given, command] {
-    add_policy_options(command, given->flags);
-    add_cwd_option(command, given->flags);
+  const auto flags = std::make_shared<DoctorFlags>();
+  command.add_flag("--json", flags->json, "As one JSON object");
+  command.before_parse([flags, command] {
+    add_policy_options(command, flags->policy);
+    add_cwd_option(command, flags->policy);
   });
-  command.callback([given, &exit_code] { exit_code = doctor(*given); });
+  command.callback([flags, &exit_code] { exit_code = doctor(*flags); });
 }
 
 }  // namespace belljar::cli

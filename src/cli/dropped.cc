@@ -1,3 +1,18 @@
+// What an agent changed in its own state, looked for in the layer that is dropped at the end of a run, and
+// kept for a person.
+//
+// The layer is the upper directory of an overlay: new and changed files as they are, removed names as
+// character devices 0/0, directories that replace one of the host's marked as opaque (the kernel's
+// overlayfs.rst). Collector walks it beside the host's directory and files each difference into one of three
+// trees: changed, removed, left out. Names that only serve a run are passed over, as are answers that are
+// kept in another way (answers.cc).
+//
+// All of it came from inside and may be hostile. So files are opened without following links and without
+// blocking, only regular ones are read, numbers and sizes and depths are limited, and nothing is applied
+// without a person's word. What is shown is escaped line by line.
+//
+// Applying writes a new file beside the old one and renames it, in a directory that is opened component by
+// component below the home: a symbolic link that a command left there must not choose what is overwritten.
 #include "cli/dropped.h"
 
 #include <dirent.h>
@@ -88,21 +103,21 @@ UniqueFd directory_for(const std::string& path) {
   return open_made(std::move(top), std::string_view(folder).substr(home.size() + 1));
 }
 
-// All of it or nothing, by way of a file beside. 0, or an errno.
+// All of it or nothing, by way of a temporary file beside it. 0, or an errno.
 int put_file(const std::string& path, std::string_view text, mode_t mode, Replace replace) {
   const UniqueFd folder = directory_for(path);
   if (!folder.valid()) return errno;
   const std::string name(file_name(path));
-  const std::string beside = format(".{}.belljar-{}", name.substr(0, 200), ::getpid());
+  const std::string temporary = format(".{}.belljar-{}", name.substr(0, 200), ::getpid());
   struct stat owner{};
-  const UniqueFd file(::openat(folder.get(), beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  const UniqueFd file(::openat(folder.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file.valid() || ::fstat(folder.get(), &owner) != 0) return errno;
   bool done = write_all(file.get(), text) && ::fchmod(file.get(), mode) == 0;
   if (done && ::geteuid() == 0) done = ::fchown(file.get(), owner.st_uid, owner.st_gid) == 0;
-  if (done && replace == Replace::kYes) done = ::renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) == 0;
-  else if (done) done = ::linkat(folder.get(), beside.c_str(), folder.get(), name.c_str(), 0) == 0;
+  if (done && replace == Replace::kYes) done = ::renameat(folder.get(), temporary.c_str(), folder.get(), name.c_str()) == 0;
+  else if (done) done = ::linkat(folder.get(), temporary.c_str(), folder.get(), name.c_str(), 0) == 0;
   const int failed = done ? 0 : errno;
-  if (failed != 0 || replace == Replace::kNo) ::unlinkat(folder.get(), beside.c_str(), 0);
+  if (failed != 0 || replace == Replace::kNo) ::unlinkat(folder.get(), temporary.c_str(), 0);
   return failed;
 }
 
@@ -142,12 +157,12 @@ class Collector {
         walk(below.get(), path, place, depth + 1);
         if (is_opaque(below.get())) keep_removed(path, below.get(), place, depth + 1);
       } else {
-        look_at(folder, name, path, place, depth, status);
+        inspect(folder, name, path, place, depth, status);
       }
     }
   }
 
-  void look_at(int folder, const std::string& name, const std::string& path, std::size_t place, int depth,
+  void inspect(int folder, const std::string& name, const std::string& path, std::size_t place, int depth,
                const struct stat& status) {
     struct stat host{};
     const bool there = ::lstat(path.c_str(), &host) == 0;
@@ -160,8 +175,8 @@ class Collector {
     if (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode)) return;
     const auto text = read_plain_at(folder, name, kMostOfAFile);
     if (!text || text->size() > kMostBytes - bytes_) return keep(kLeftOut, path, {}, 0600);
-    const UniqueFd beside(::open(policy::directory_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const auto before = there && beside.valid() ? read_plain_at(beside.get(), name, kMostOfAFile) : std::nullopt;
+    const UniqueFd parent(::open(policy::directory_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const auto before = there && parent.valid() ? read_plain_at(parent.get(), name, kMostOfAFile) : std::nullopt;
     if (before == text) return;
     if (depth == 0 && differs_in_answers_alone(loaded_, name, before ? &*before : nullptr, *text)) return;
     if (!there && persists(path)) {
@@ -287,6 +302,8 @@ void keep_dropped(const runtime::Ran& ran, const LoadedPolicy& loaded) {
   // What an earlier run left may still be kept by who comes to it late.
   if (collector.count() == 0) return (void)remove_tree(fresh);
   // Both names are ours alone; of two runs that end together the last one counts.
+  // Not atomic: between the two calls there are no dropped files at all, which readers take for
+  // "nothing changed".
   (void)remove_tree(place);
   if (::rename(fresh.c_str(), place.c_str()) != 0) (void)remove_tree(fresh);
   print_note(format("{} of {}'s own state {} changed, and dropped: belljar agents diff {}",

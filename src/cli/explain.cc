@@ -1,4 +1,17 @@
-// belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that would cost.
+// belljar explain [ID | last]: what a run was refused, which rule did it, what would permit it and what that
+// would cost.
+//
+// Violations are kept with the run, so nothing is run again, and what is explained is the policy that held
+// then. For each refusal policy/permit.h finds the smallest thing that would permit it, as a flag and as a
+// line of a file. Refusals of one program by one rule that the same thing would permit are one paragraph: the
+// first in full, the others by their names. A build that was refused two hundred files below one directory
+// has one cause.
+//
+// What an agent's profile refuses on purpose comes last and without advice, since it is hardly ever why a run
+// failed. Whether a permission would help at all is asked of the file's own mode and owner too: a grant in a
+// policy gives nobody more rights than the user has.
+//
+// Everything from inside (program names, paths) is escaped before it is printed.
 #include <fcntl.h>
 #include <limits.h>
 #include <sys/stat.h>
@@ -34,7 +47,7 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenExplain {
+struct ExplainFlags {
   std::string id = "last", workspace;
   bool json = false, list = false, model = false;
 };
@@ -89,17 +102,17 @@ std::string sentence(const Violation& violation) {
 }
 
 // Refusals of one program by one rule that one thing would permit: the first in full, the others by their names.
-struct Alike {
+struct RefusalGroup {
   Violation first;
   policy::Permit permit;
   std::vector<std::string> others;
 };
 
-std::vector<Alike> group_alike(const std::vector<Violation>& violations, const policy::PermitContext& context) {
-  std::vector<Alike> groups;
+std::vector<RefusalGroup> group_alike(const std::vector<Violation>& violations, const policy::PermitContext& context) {
+  std::vector<RefusalGroup> groups;
   for (const Violation& violation : merge_alike(violations)) {
     policy::Permit permit = policy::permit_for(violation, context);
-    const auto same = std::ranges::find_if(groups, [&](const Alike& known) {
+    const auto same = std::ranges::find_if(groups, [&](const RefusalGroup& known) {
       return known.permit == permit && known.first.program == violation.program && known.first.operation == violation.operation &&
              known.first.rule == violation.rule && known.first.origin == violation.origin &&
              known.first.errnum == violation.errnum && known.first.allowed == violation.allowed;
@@ -117,7 +130,7 @@ std::string list_some(const std::vector<std::string>& names) {
   return names.size() > kMost ? text + format(" and {} more", names.size() - kMost) : text;
 }
 
-std::string in_words(std::size_t number, const Alike& alike) {
+std::string in_words(std::size_t number, const RefusalGroup& alike) {
   const policy::Permit& permit = alike.permit;
   std::string text = format("\n{}. {}\n", number, sentence(alike.first));
   const auto line = [&](const char* name, std::string_view value) {
@@ -136,9 +149,9 @@ std::string in_words(std::size_t number, const Alike& alike) {
 }
 
 // What an agent's profile refuses on purpose needs no permit, and no advice.
-std::string intended_in_words(std::span<const Alike> groups) {
+std::string intended_in_words(std::span<const RefusalGroup> groups) {
   std::string text;
-  for (const Alike& alike : groups) {
+  for (const RefusalGroup& alike : groups) {
     if (!policy::is_intended(alike.first)) continue;
     if (text.empty())
       text = format("\nintended by the profile {}, so seldom why a run failed:\n", escaped(alike.first.origin.layer));
@@ -193,11 +206,11 @@ bool exists(const std::string& path) {
 // Workspaces are kept by their canonical paths.
 std::string canonical(const std::string& path) { return path.empty() ? real_path(".") : real_path_or_given(path); }
 
-int explain(const GivenExplain& given) {
+int explain(const ExplainFlags& flags) {
   const std::string home = own_variable("HOME");
   const policy::PermitContext context{home, own_variable("XDG_RUNTIME_DIR"), modes_allow, exists, default_state_dir()};
   const runtime::ViolationStore store(default_state_dir());
-  if (given.list) {
+  if (flags.list) {
     const auto ids = store.list();
     if (!ids) return print_error(ids.error());
     std::string text;
@@ -207,14 +220,14 @@ int explain(const GivenExplain& given) {
     }
     return print_result(text);
   }
-  const auto run = given.id == "last" ? store.load_last(canonical(given.workspace)) : store.load(given.id);
+  const auto run = flags.id == "last" ? store.load_last(canonical(flags.workspace)) : store.load(flags.id);
   if (!run) return print_error(run.error());
-  if (given.json) return print_result(json_with_permits(*run, context));
-  if (given.model) return print_result(to_model_text(run->result));
+  if (flags.json) return print_result(json_with_permits(*run, context));
+  if (flags.model) return print_result(to_model_text(run->result));
   std::string text = heading(*run);
   std::size_t number = 0;
-  const std::vector<Alike> groups = group_alike(run->result.violations, context);
-  for (const Alike& alike : groups) {
+  const std::vector<RefusalGroup> groups = group_alike(run->result.violations, context);
+  for (const RefusalGroup& alike : groups) {
     if (!policy::is_intended(alike.first)) text += in_words(++number, alike);
   }
   return print_result(text + counted_only(run->result) + intended_in_words(groups));
@@ -224,13 +237,13 @@ int explain(const GivenExplain& given) {
 
 void add_explain(const OptionParser& app, int& exit_code) {
   const OptionParser sub = app.add_subcommand("explain", "What a run was refused, by which rule, and what would permit it");
-  const auto given = std::make_shared<GivenExplain>();
-  sub.add_option("ID", given->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
-  sub.add_option("--workspace", given->workspace, "Of which `last` is the last run (default: the one you are in)").type_name("DIR");
-  const Option json = sub.add_flag("--json", given->json, "As one JSON object");
-  const Option model = sub.add_flag("--model", given->model, "As the block of text that a model is given").excludes(json);
-  sub.add_flag("--list", given->list, "The runs that are kept, oldest first").excludes(json).excludes(model);
-  sub.callback([given, &exit_code] { exit_code = explain(*given); });
+  const auto flags = std::make_shared<ExplainFlags>();
+  sub.add_option("ID", flags->id, "The run: the id that --json and --report tell, a start or end of it, or last (the default)");
+  sub.add_option("--workspace", flags->workspace, "Of which `last` is the last run (default: the one you are in)").type_name("DIR");
+  const Option json = sub.add_flag("--json", flags->json, "As one JSON object");
+  const Option model = sub.add_flag("--model", flags->model, "As the block of text that a model is given").excludes(json);
+  sub.add_flag("--list", flags->list, "The runs that are kept, oldest first").excludes(json).excludes(model);
+  sub.callback([flags, &exit_code] { exit_code = explain(*flags); });
 }
 
 }  // namespace belljar::cli

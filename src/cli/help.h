@@ -28,7 +28,7 @@ struct HelpStyle {
   std::size_t columns = 80;
   bool bold = false;  // headings
 };
-// What the terminal that stdout is has room for; without one 80 columns and no bold.
+// The width of the terminal that stdout is. Without a terminal 80 columns and no bold.
 HelpStyle style_of_stdout() noexcept;
 
 std::string help_text(const CommandInfo& command, HelpAmount amount, const HelpStyle& style);

@@ -1,4 +1,13 @@
-// belljar learn [options] -- PROGRAM ARG...: runs it, sees what it uses, writes the smallest policy that lets it run again.
+// belljar learn: run a program, and write the smallest policy that would let it run again.
+//
+// The run happens under a policy as any other. While it runs the broker's observations and the kernel's view
+// of its processes are recorded (runtime::Recorder), and afterwards policy::learn turns what was used into
+// rules: directories instead of single files where many were read or names were made. What was refused does
+// not become allowed: a program could choose what is opened by trying. It stands in the text as a comment,
+// with what would permit it.
+//
+// The result is merged on top of what holds anyway, and the difference is printed as rules that come and go.
+// So a person can judge it before using it.
 #include "policy/learn.h"
 
 #include <fcntl.h>
@@ -18,7 +27,7 @@
 #include "cli/load.h"
 #include "cli/output_file.h"
 #include "cli/policy_flags.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "policy/parse.h"
 #include "policy/profiles.h"
 #include "policy/schema.h"
@@ -29,8 +38,8 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenLearn {
-  PolicyFlags flags;
+struct LearnFlags {
+  PolicyFlags policy;
   std::string output;
   std::vector<std::string> program;
 };
@@ -79,19 +88,19 @@ Result<void> tell_difference(const std::string& toml, const LoadedPolicy& loaded
   return {};
 }
 
-Result<int> learn_it(const GivenLearn& given) {
-  if (given.program.empty() || given.program[0].empty())
+Result<int> learn_it(const LearnFlags& flags) {
+  if (flags.program.empty() || flags.program[0].empty())
     return Error(Code::kInvalidArgument, "there is no command to learn from").next("belljar learn -- PROGRAM ARGUMENTS");
-  const Command command{.argv = given.program};
-  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(given.flags));
-  BELLJAR_CHECK(become_tls_program(loaded.effective.policy));
+  const Command command{.argv = flags.program};
+  const LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags.policy));
+  BELLJAR_CHECK(exec_tls_program(loaded.effective.policy));
   for (const std::string& warning : loaded.effective.warnings) print_note("warning: " + warning);
-  const UniqueFd output = BELLJAR_TRY(open_learned(given.output, loaded));
+  const UniqueFd output = BELLJAR_TRY(open_learned(flags.output, loaded));
   const policy::MergeContext& context = loaded.context;
   const backend::RealHost host;
   const auto backend = BELLJAR_TRY(backend::find_backend(loaded.effective.policy.backend, host));
   std::vector<std::string> caller_env = caller_environment(loaded.effective.policy.network);
-  std::string cwd = BELLJAR_TRY(find_start(given.flags.cwd, context));
+  std::string cwd = BELLJAR_TRY(find_start(flags.policy.cwd, context));
 
   runtime::Recorder recorder;
   runtime::Session session;
@@ -113,9 +122,9 @@ Result<int> learn_it(const GivenLearn& given) {
   BELLJAR_CHECK(write_policy(output.get(), learned.toml));
   BELLJAR_CHECK(tell_difference(learned.toml, loaded));
   for (const std::string& risk : learned.risks) print_note("risk: " + escaped(risk));
-  if (!given.output.empty())
-    print_note(format("the policy is in {}; try it: belljar run --policy {} -- ...", belljar::quoted(given.output),
-                      escaped(given.output)));
+  if (!flags.output.empty())
+    print_note(format("the policy is in {}; try it: belljar run --policy {} -- ...", belljar::quoted(flags.output),
+                      escaped(flags.output)));
   return input.result.exit_code;
 }
 
@@ -123,17 +132,17 @@ Result<int> learn_it(const GivenLearn& given) {
 
 void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code) {
   const OptionParser learn = app.add_subcommand("learn", "Run a program and write the smallest policy that lets it run again");
-  auto given = std::make_shared<GivenLearn>();
-  given->program = std::move(program);
-  learn.before_parse([given, learn] {
-    add_policy_options(learn, given->flags);
-    add_cwd_option(learn, given->flags);
+  auto flags = std::make_shared<LearnFlags>();
+  flags->program = std::move(program);
+  learn.before_parse([flags, learn] {
+    add_policy_options(learn, flags->policy);
+    add_cwd_option(learn, flags->policy);
   });
-  learn.add_option("--output", given->output, "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)")
+  learn.add_option("--output", flags->output, "Write the policy to FILE (default: stdout, and the program's stdout goes to stderr)")
       .not_empty()
       .type_name("FILE");
-  learn.callback([given, &exit_code] {
-    auto learned = learn_it(*given);
+  learn.callback([flags, &exit_code] {
+    auto learned = learn_it(*flags);
     exit_code = learned ? *learned : print_error(learned.error());
   });
 }

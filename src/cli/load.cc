@@ -1,3 +1,21 @@
+// Which policy files are read, who may write them, and what each of them may say.
+//
+// Layers are read from the lowest to the highest: a variable that names a backend, the system's file, the
+// user's, the project's, the file of --policy, flags. Merging them is policy/merge; here is what needs the
+// machine: which files there are and where they really lie.
+//
+// A file inside the workspace may only narrow, whoever named it, because a command can have written it. What
+// counts is where the file lies after links were followed (/proc/self/fd of the open file, so that nothing
+// can change between the look and the reading). The project's own file is stricter: it is opened beneath the
+// workspace with no symbolic link on the way, openat2(2), since a command could point a link there elsewhere.
+//
+// Absent files are fine, and so is a missing directory. A name that leads to nothing because a link is broken
+// is an error: somebody meant a file to be there, and without it the policy might be looser than they think
+// (dangles).
+//
+// The profile is at the bottom and named by the highest trusted layer, so layers are read first and their
+// base last (base_layer). A file that --policy names is protected from the command: the next start will obey
+// what it says then (OwnFile).
 #include "cli/load.h"
 
 #include <fcntl.h>
@@ -306,15 +324,15 @@ constexpr const char* kNowhere = "/nonexistent/workspace";
 
 Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context) {
   std::vector<Layer> layers;
-  const auto take = [&layers](std::optional<Layer> layer) {
+  const auto add_layer = [&layers](std::optional<Layer> layer) {
     if (layer) layers.push_back(*std::move(layer));
   };
-  take(BELLJAR_TRY(environment_layer()));
-  take(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
+  add_layer(BELLJAR_TRY(environment_layer()));
+  add_layer(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
   if (!context.config_dir.empty())
-    take(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
-  if (context.workspace != kNowhere) take(BELLJAR_TRY(project_layer(context.workspace)));
-  if (is_file_name(flags.policy)) take(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
+    add_layer(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
+  if (context.workspace != kNowhere) add_layer(BELLJAR_TRY(project_layer(context.workspace)));
+  if (is_file_name(flags.policy)) add_layer(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
   Layer flag_layer = BELLJAR_TRY(flags_layer(flags));
   if (policy::value_of<Mode>(flags.policy)) {
     flag_layer.settings.push_back({policy::find_key("mode"), flags.policy, {"flag --policy", "", 0}, {}});
@@ -327,7 +345,8 @@ Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context
   std::vector<OwnFile> obeyed;
   for (const Layer& layer : layers) {
     if (layer.name == kPolicy)
-      obeyed.push_back({.doing = "obey the policy", .option = "--policy", .path = flags.policy, .keep = Keep::kReadOnly});
+      obeyed.push_back(
+          {.doing = "obey the policy", .option = "--policy", .path = flags.policy, .protection = Protection::kReadOnly});
   }
   LoadedPolicy loaded{BELLJAR_TRY(policy::merge(layers, context)), std::move(context), {}, {}};
   BELLJAR_CHECK(check_environment(loaded.effective));

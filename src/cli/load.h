@@ -25,7 +25,7 @@ struct LoadedPolicy {
 // --policy, then the flags. Absent files are fine; one that cannot be read is an error. A file that lies inside the workspace,
 // whichever it is, may only narrow. Errors: kInvalidArgument, kNotFound, kPermissionDenied; each with the file.
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
-// What holds of it in every workspace: before there is one.
+// The part of it that holds in every workspace: for checks before there is one.
 Result<LoadedPolicy> load_without_workspace(const PolicyFlags& flags);
 
 // The workspace as a canonical absolute path. "/" and $HOME must be named twice: everything the user owns would be writable.

@@ -109,7 +109,7 @@ std::vector<std::string_view> operands_of(Words::const_iterator word, Words::con
   return operands;
 }
 
-class Found {
+class HostCollector {
  public:
   // `place`: behind a user, if there is one.
   void add(std::string_view place, bool by_tcp) {
@@ -172,14 +172,14 @@ class Found {
 }  // namespace
 
 std::vector<NamedHost> named_hosts(const std::vector<std::string>& words) {
-  Found found;
-  found.add_command(words);
+  HostCollector hosts;
+  hosts.add_command(words);
   for (const std::string& word : words) {
-    found.add_urls(word);
+    hosts.add_urls(word);
     if (word.find_first_of(" \t\n") == std::string::npos) continue;
-    for (const Words& command : simple_commands(word)) found.add_command(command);
+    for (const Words& command : simple_commands(word)) hosts.add_command(command);
   }
-  return found.take();
+  return hosts.take();
 }
 
 }  // namespace belljar::cli

@@ -1,3 +1,13 @@
+// Files that an option names and we write: `--report`, `learn --output`.
+//
+// We write with our own rights, outside of the sandbox, to a path of which a part may lie where commands
+// write. So a symbolic link that an earlier command left must not lead us to another file. The path is split
+// where it first enters a writable root: up to there nobody inside has a say, and from there on no link is
+// followed, openat2(2) with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS. Outside of all roots a link on the way
+// is the user's own affair, but the last name must be no link.
+//
+// /dev/fd/N and its like are links by nature and stand for a descriptor that the caller opened, so they are
+// followed.
 #include "cli/output_file.h"
 
 #include <fcntl.h>
@@ -31,12 +41,12 @@ std::vector<std::string> writable_roots(const LoadedPolicy& loaded) {
 }
 
 // Where a path, as it is spelled, first comes to lie in a writable root: up to there nobody inside has a say on links.
-struct Split {
+struct SplitPath {
   std::string top;  // a directory of the root, canonical; empty: the path never enters one
   std::string rest;
 };
 
-Split split_at_root(const std::string& path, const std::vector<std::string>& roots) {
+SplitPath split_at_root(const std::string& path, const std::vector<std::string>& roots) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
     const std::string real = real_path(path.substr(0, slash));
     if (real.empty()) break;
@@ -46,7 +56,7 @@ Split split_at_root(const std::string& path, const std::vector<std::string>& roo
   return {};
 }
 
-int open_below(const Split& split) {
+int open_below(const SplitPath& split) {
   const UniqueFd top(::open(split.top.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!top.valid()) return -errno;
   open_how how{};
@@ -65,7 +75,7 @@ bool is_own_stream(std::string_view path) {
 int open_output(const std::string& path, const LoadedPolicy& loaded) {
   const int follow = is_own_stream(path) ? 0 : O_NOFOLLOW;
   const std::string full = path.starts_with('/') ? path : loaded.context.cwd + "/" + path;
-  const Split split = follow == 0 ? Split{} : split_at_root(policy::normal(full), writable_roots(loaded));
+  const SplitPath split = follow == 0 ? SplitPath{} : split_at_root(policy::normal(full), writable_roots(loaded));
   if (!split.top.empty()) return open_below(split);
   const int file = ::open(path.c_str(), kFlags | follow, 0666);
   return file < 0 ? -errno : file;

@@ -18,7 +18,8 @@ Result<UniqueFd> create_output(const std::string& path, std::string_view what, s
 // The report of a start that `refused` ended before the policy was known, so that no earlier one stands for it. Follows no link at
 // all, /dev/fd/N apart. Not valid without a path, or where it cannot be made, which is told unless that is what `refused` says.
 UniqueFd create_report_of_refusal(const std::string& path, const Error& refused);
-// Where the command can write it may have written to the report, or put another file in its place. Nothing of it runs any more.
+// Checks that `path` still leads to the file `fd`. A command that could write there may have written to the
+// report, or put another file in its place. To be called when nothing of the command runs any more.
 Result<void> check_report(int fd, const std::string& path);
 // `what` it is, for the error.
 Result<void> write_line(int fd, std::string text, std::string_view what);

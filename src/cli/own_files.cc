@@ -1,3 +1,13 @@
+// Files of ours that a command must neither read nor change: tokens, keys, trails, policies.
+//
+// A policy says what a command may do with paths, and an option can name a path that the same policy makes
+// writable. So each such file becomes a rule of its own, hidden or read-only, unless a rule holds it already.
+// Three cases cannot be mended by a rule and are refused. A hidden file in a directory that the command
+// writes to: it could put another one in its place. A file that a rule makes writable by name. And a symbolic
+// link on the way that the command may point elsewhere, because then the rule would protect the wrong file.
+//
+// Paths are compared as the kernel knows them, after links were followed. Of a file that does not exist yet
+// its directory counts.
 #include "cli/own_files.h"
 
 #include <stdlib.h>
@@ -64,12 +74,13 @@ std::string loose_link(const std::string& path, const Rules& rules) {
   }
 }
 
-Result<void> keep(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded) {
+Result<void> protect(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded) {
   const auto refuse = [&](std::string why) {
     return Error(Code::kInvalidArgument, format("cannot {} {}", file.doing, belljar::quoted(file.path)))
         .reason(std::move(why))
-        .next(file.keep == Keep::kHidden ? "put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees"
-                                         : "put it where the command does not write");
+        .next(file.protection == Protection::kHidden
+                  ? "put it in a directory of its own below ~/.local/state/belljar, which no sandbox sees"
+                  : "put it where the command does not write");
   };
   const std::string full = policy::normal(file.path.starts_with('/') ? file.path : loaded.context.cwd + "/" + file.path);
   if (const std::string link = loose_link(full, rules); !link.empty())
@@ -85,12 +96,14 @@ Result<void> keep(const OwnFile& file, const Rules& rules, LoadedPolicy& loaded)
   }
   const FsEntry* rule = rules.of(real);
   const bool writable = rule != nullptr && rule->access == Access::kWrite;
-  if (file.keep == Keep::kHidden && (writable || rules.writable(parent_of(real)))) return refuse("the command may write there");
-  if (file.keep == Keep::kReadOnly && writable && rule->path == real)
+  if (file.protection == Protection::kHidden && (writable || rules.writable(parent_of(real))))
+    return refuse("the command may write there");
+  if (file.protection == Protection::kReadOnly && writable && rule->path == real)
     return refuse(format("a rule makes it writable ({})", to_string(rule->origin)));
-  const bool kept = file.keep == Keep::kHidden ? rule != nullptr && rule->access == Access::kNone : !writable;
+  const bool kept = file.protection == Protection::kHidden ? rule != nullptr && rule->access == Access::kNone : !writable;
   if (kept) return {};
-  const FsEntry entry{real, false, file.keep == Keep::kHidden ? Access::kNone : Access::kRead, {"flag " + file.option, "", 0}};
+  const FsEntry entry{
+      real, false, file.protection == Protection::kHidden ? Access::kNone : Access::kRead, {"flag " + file.option, "", 0}};
   loaded.effective.policy.filesystem.entries.push_back(entry);
   loaded.effective.complete.entries.push_back(entry);
   return {};
@@ -102,7 +115,7 @@ Result<void> keep_own_files(const std::vector<OwnFile>& files, LoadedPolicy& loa
   const Mode mode = loaded.effective.policy.mode;
   if (files.empty() || mode == Mode::kDangerFullAccess || mode == Mode::kExternalSandbox) return {};
   const Rules rules(loaded);
-  for (const OwnFile& file : files) BELLJAR_CHECK(keep(file, rules, loaded));
+  for (const OwnFile& file : files) BELLJAR_CHECK(protect(file, rules, loaded));
   return {};
 }
 

@@ -9,7 +9,8 @@
 
 namespace belljar::cli {
 
-enum class Keep {
+// How a file of ours is protected from commands.
+enum class Protection {
   kHidden,    // a secret, or what other runs did: out of sight, and nowhere that the command writes
   kReadOnly,  // what says what is allowed: where the command writes, it is read-only
 };
@@ -18,7 +19,7 @@ struct OwnFile {
   std::string doing;   // "read the token": what cannot be done where it is refused
   std::string option;  // "--http-token-file"
   std::string path;    // need not exist
-  Keep keep = Keep::kHidden;
+  Protection protection = Protection::kHidden;
 };
 
 // Adds what keeps them to the policy. Modes without file rules keep nothing. Errors: kInvalidArgument, the command may write there,

@@ -25,13 +25,13 @@ std::string own_path() {
   return path.empty() ? "/usr/bin/belljar" : path;
 }
 
-void become(const std::string& file, const char* part) {
+void exec_program(const std::string& file, const char* component) {
   // CLI11 has the words in pieces by now.
   const UniqueFd given(::open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC));
   std::string words = read_at_most(given.get(), SIZE_MAX).value_or("");
   std::vector<char*> argv;
   for (std::size_t at = 0; at < words.size(); at = words.find('\0', at) + 1) argv.push_back(words.data() + at);
-  argv.insert(argv.begin() + 1, const_cast<char*>(part));
+  argv.insert(argv.begin() + 1, const_cast<char*>(component));
   argv.push_back(nullptr);
   ::execv(file.c_str(), argv.data());
 }

@@ -11,8 +11,8 @@ std::string own_program();
 // The same for words that a user can copy: where it is hidden, the place that it is installed in.
 std::string own_path();
 
-// Becomes that file with the same words, and `part` behind the first of them. Comes back only when it cannot be started, with errno
-// of execve(2).
-void become(const std::string& file, const char* part);
+// Becomes that file with the same words, and `component` behind the first of them. Comes back only when it cannot be started, with
+// errno of execve(2).
+void exec_program(const std::string& file, const char* component);
 
 }  // namespace belljar::cli

@@ -1,3 +1,12 @@
+// One option for each key of the policy's schema that has a flag.
+//
+// The option's name, its help and the type of its value come from the schema, so that the two cannot differ.
+// Lists grow with each use of the option. Of single values the last one counts, so that an alias can be
+// overruled. The values become a layer like that of a file, with the flag as their origin, and pass the same
+// checks.
+//
+// Options are built only if they occur among the words (may_be_given). A word that merely looks like one
+// builds an option too many, which does no harm.
 #include "cli/policy_flags.h"
 
 #include <map>

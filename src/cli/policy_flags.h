@@ -14,7 +14,7 @@
 
 namespace belljar::cli {
 
-// What was given, as text. Must outlive the parsing of the App it is registered on.
+// The values of the policy options, as text. Must outlive the parsing of the App it is registered on.
 struct PolicyFlags {
   std::string policy;                  // --policy: a mode, a profile or a file; empty: not given
   std::string recognised;              // the profile of the agent that is started; anybody's word for another one outweighs it
@@ -33,7 +33,7 @@ void add_policy_options(const OptionParser& app, PolicyFlags& flags, std::span<c
 void add_cwd_option(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words = {});
 void add_login_flag(const OptionParser& app, PolicyFlags& flags, std::span<const char* const> words = {});
 
-// What --env gave, as far as it can be read: for keeping values out of records, also when the policy is refused.
+// The variables that --env sets, as far as they can be read: for keeping values out of records, also when the policy is refused.
 std::map<std::string, std::string> variables_set(const PolicyFlags& flags);
 
 // The flags as a layer named "flag"; each value's origin reads "flag --write". Errors: kInvalidArgument, naming the option.

@@ -1,3 +1,16 @@
+// Which coding agent a command line starts, so that it gets the profile that is made for it.
+//
+// The program is looked for as execvp(3) would, with two differences: a relative name, or a relative entry of
+// PATH, is looked for where the command starts, which it can write to, so neither counts. An agent that is a
+// script is known by the file that node or bun is given. `npx` is no agent: it runs what the workspace has
+// under that name.
+//
+// A profile gives rights, so it must not be had by a name alone. The program, the link that led to it and its
+// interpreter all have to lie where no command under this policy, now or in an earlier run, could have put
+// them (may_be_planted). If one of them does not, the run goes on under the ordinary profile, and a note says
+// how to choose the other one.
+//
+// Whoever names a profile decides; recognition is for those who did not.
 #include "cli/recognise.h"
 
 #include <sys/stat.h>
@@ -21,7 +34,7 @@
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "policy/agents.h"
 #include "policy/defaults.h"
 #include "policy/explain.h"
@@ -155,7 +168,7 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
   if (chosen && !policy.profile.starts_with("agent-")) return loaded;
   const auto started = find_started_agent(command, path_inside(policy.environment));
   // The other program says all that follows.
-  if (chosen && policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(policy));
+  if (chosen && policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(policy));
   if (chosen) {
     if (started && started->agent->profile == policy.profile && switch_off_own_sandbox(command, *started, policy))
       print_note(format("{}'s own sandbox is off: this one holds for all that it starts", started->agent->name));
@@ -172,7 +185,7 @@ Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags)
                       belljar::quoted(started->file), agent.profile, agent.profile));
     return loaded;
   }
-  if (theirs.effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(become_tls_program(theirs.effective.policy));
+  if (theirs.effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(theirs.effective.policy));
   const bool switched = switch_off_own_sandbox(command, *started, theirs.effective.policy);
   print_note(format("{} runs under its profile (belljar policy show {}){}; without it: --policy {}", agent.name, agent.profile,
                     switched ? ", its own sandbox off" : "", policy.profile));

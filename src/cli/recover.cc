@@ -20,7 +20,7 @@ Result<void> recover(const TxnFlags& flags) {
   for (const txn::Recovered& one : all)
     print_note(format("the commit of {} was {}", one.name, one.finished ? "finished" : "undone; the transaction is as before"));
   if (all.empty()) print_note("no commit was cut off");
-  const AgentsLeft left = BELLJAR_TRY(drop_agents_empty(place));
+  const LeftoverTransactions left = BELLJAR_TRY(drop_agents_empty(place));
   for (const std::string& name : left.dropped)
     print_note(format("the transaction {} of an agent's sandbox was empty and is dropped", name));
   for (const std::string& name : left.kept) print_note(kept_note(name));

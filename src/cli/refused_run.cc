@@ -1,3 +1,10 @@
+// The report of a `run` whose command line was refused: an earlier report must not stand for it.
+//
+// A script that reads the file after a failed run would take yesterday's result for today's. So even when the
+// words are wrong, as much of them is parsed as it takes to know --report and --json, and both get a failed
+// start. For the same reason an option with `=` and nothing behind it is refused before the parsing: CLI11
+// would take the next word for its value, and that word may be an option which protects. To find --report all
+// the same, such a word is replaced by a flag that has no value and does nothing here.
 #include "cli/refused_run.h"
 
 #include <unistd.h>

@@ -16,7 +16,7 @@ namespace belljar::cli {
 // of the first such word before `--`.
 std::optional<Error> find_empty_option(std::span<const char* const> words);
 
-// What --report and --json ask for. `app` has parsed what it could of `run`.
+// Writes the failed start to --report and --json. `app` has parsed what it could of `run`.
 void report_refusal(const OptionParser& app, const Error& refused);
 
 // Tells find_empty_option()'s error and reports it, and returns the exit code. `words`: behind the program's name, up to `--`.

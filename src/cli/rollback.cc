@@ -14,8 +14,8 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenRollback {
-  TxnFlags flags;
+struct RollbackFlags {
+  TxnFlags txn;
   std::string to;
 };
 
@@ -35,12 +35,12 @@ std::string later_snapshots(const txn::Place& place, const std::string& to) {
   return later;
 }
 
-Result<void> roll_back(const GivenRollback& given) {
-  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  const std::string later = given.to.empty() ? "" : later_snapshots(place, given.to);
-  BELLJAR_CHECK(txn::rollback(place, given.to));
-  print_note(given.to.empty() ? format("dropped the transaction {}", place.name)
-                              : format("the transaction {} is as it was at {}", place.name, escaped(given.to)));
+Result<void> roll_back(const RollbackFlags& flags) {
+  const txn::Place place = BELLJAR_TRY(find_place(flags.txn));
+  const std::string later = flags.to.empty() ? "" : later_snapshots(place, flags.to);
+  BELLJAR_CHECK(txn::rollback(place, flags.to));
+  print_note(flags.to.empty() ? format("dropped the transaction {}", place.name)
+                              : format("the transaction {} is as it was at {}", place.name, escaped(flags.to)));
   if (!later.empty()) print_note(format("the snapshots made since then went with it: {}", escaped(later)));
   // It is done; what follows only frees the disk.
   if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
@@ -51,11 +51,11 @@ Result<void> roll_back(const GivenRollback& given) {
 
 void add_rollback(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("rollback", "Drop what a transaction changed");
-  const auto given = std::make_shared<GivenRollback>();
-  add_txn_options(command, given->flags);
-  command.add_option("--to", given->to, "Only what changed since this snapshot, later snapshots with it").type_name("SNAPSHOT");
-  command.callback([given, &exit_code] {
-    if (const auto done = roll_back(*given); !done) exit_code = print_error(done.error());
+  const auto flags = std::make_shared<RollbackFlags>();
+  add_txn_options(command, flags->txn);
+  command.add_option("--to", flags->to, "Only what changed since this snapshot, later snapshots with it").type_name("SNAPSHOT");
+  command.callback([flags, &exit_code] {
+    if (const auto done = roll_back(*flags); !done) exit_code = print_error(done.error());
   });
 }
 

@@ -1,4 +1,17 @@
-// belljar run [options] -- PROGRAM ARG...      belljar run [options] -c 'shell text'
+// belljar run: from words to a run on one of our own backends, and what is said and kept of it.
+//
+// The order in run_it() follows from who must not be surprised by whom. The trail is opened first, so that
+// even a policy that is refused leaves a record. The report is made before the start: a wrong place is an
+// error before anything ran. The backend is chosen before anything of the agent's state is laid out, and
+// nothing runs before that backend has said that it holds what the policy requires.
+//
+// After the end an interrupt is ignored until everything is written: the ^C that ended the command is
+// delivered to us as well, and it must not cut off what is kept of the run. Refusals are kept for `belljar
+// explain`, then what the user answered to an agent inside, then what the agent changed in layers that are
+// dropped.
+//
+// Backends that are a Sandbox and not a plan of ours (containers, clouds) have the same options and the same
+// end, and another middle: container/sandboxed.cc.
 #include "runtime/run.h"
 
 #include <sys/stat.h>
@@ -44,7 +57,7 @@
 #include "cli/recognise.h"
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "front/signals.h"
 #include "front/stdio.h"
 #include "launch/launcher.h"
@@ -60,18 +73,18 @@ namespace {
 
 constexpr std::size_t kShownViolations = 20;
 
-runtime::Session make_session(const RunFlags& given, const policy::Effective& effective, const std::string& workspace) {
+runtime::Session make_session(const RunFlags& flags, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
   runtime::Session session;
   session.origins = &effective.origins;
   session.complete = &effective.complete;
-  if (given.txn || given.txn_name)
-    session.transaction = txn::Place{workspace, default_state_dir(), given.txn_name.value_or("default")};
+  if (flags.txn || flags.txn_name)
+    session.transaction = txn::Place{workspace, default_state_dir(), flags.txn_name.value_or("default")};
   session.signals = front::Signals::Take::kForwarded;
-  session.time_steps = given.verbose;
+  session.time_steps = flags.verbose;
   session.front_ends = true;
   session.interceptor = interceptor_of_this_program();
-  session.stdio = streams_of(given);
+  session.stdio = streams_of(flags);
   // One after the other may be tried, and each has the same to say.
   session.on_warning = [told = std::set<std::string>()](const std::string& warning) mutable {
     if (told.insert(warning).second) print_note("warning: " + warning);
@@ -147,25 +160,24 @@ std::string keep_refusals(ExecResult& result, bool verbose, const std::string& p
   return "belljar explain " + (policy::is_within(context.cwd, context.workspace) ? "last" : result.id);
 }
 
-Result<LoadedPolicy> load(const RunFlags& given, Command& command) {
-  auto loaded = load_policy_for(command, given.flags);
+Result<LoadedPolicy> load(const RunFlags& flags, Command& command) {
+  auto loaded = load_policy_for(command, flags.policy);
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
-  if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy)
-    BELLJAR_CHECK(become_tls_program(loaded->effective.policy));
+  if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(loaded->effective.policy));
   return loaded;
 }
 
 // Nothing runs before a backend has said that it holds what the policy requires.
-Result<runtime::Ran> run_first(const RunFlags& given, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
+Result<runtime::Ran> run_first(const RunFlags& flags, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
                                const backend::Workplace& place, const std::vector<std::string>& caller_env, RunRecord& record) {
   const backend::RealHost host;
-  runtime::Session session = make_session(given, loaded.effective, place.workspace);
+  runtime::Session session = make_session(flags, loaded.effective, place.workspace);
   session.on_ready = [&, told = session.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
   };
   session.launched = choice.settled();
-  return start_first(given, choice, "", record, [&](const std::string& name) -> Result<runtime::Ran> {
+  return start_first(flags, choice, "", record, [&](const std::string& name) -> Result<runtime::Ran> {
     loaded.effective.policy.backend = name;
     const auto backend = backend::find_backend(name, host);
     if (!backend) return choice.settle(), backend.error();
@@ -190,37 +202,37 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
-Result<runtime::Ran> run_it(const RunFlags& given, RunRecord& record, std::string& hint) {
+Result<runtime::Ran> run_it(const RunFlags& flags, RunRecord& record, std::string& hint) {
   Command command =
-      BELLJAR_TRY(command_from(given, given.flags.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
-  LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load(given, command), record));
+      BELLJAR_TRY(command_from(flags, flags.policy.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
+  LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load(flags, command), record));
   const Policy& policy = loaded.effective.policy;
-  policy::Choice choice = BELLJAR_TRY(make_choice(given.choose, loaded.effective, ""));
+  policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, ""));
   make_agent_state(loaded);
-  BELLJAR_CHECK(open_report(given, loaded, record));
+  BELLJAR_CHECK(open_report(flags, loaded, record));
   std::vector<std::string> caller_env = caller_environment(policy.network);
   const policy::MergeContext& context = loaded.context;
-  const std::string cwd = BELLJAR_TRY(find_start(given.flags.cwd, context));
+  const std::string cwd = BELLJAR_TRY(find_start(flags.policy.cwd, context));
   command.cwd = cwd;
   backend::Workplace place = workplace_of(context, cwd);
   lay_answers(loaded, place);
-  auto ran = run_first(given, choice, loaded, command, place, caller_env, record);
+  auto ran = run_first(flags, choice, loaded, command, place, caller_env, record);
   const IgnoredInterrupt ended;
-  if (ran && ran->result.exit_code != 0) tell_why(ran->result, given.all(), loaded, cwd, given.verbose);
-  if (ran) hint = keep_refusals(ran->result, given.verbose, command.argv[0], context);
+  if (ran && ran->result.exit_code != 0) tell_why(ran->result, flags.all(), loaded, cwd, flags.verbose);
+  if (ran) hint = keep_refusals(ran->result, flags.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);
   return ran;
 }
 
-int run_command(const RunFlags& given) {
+int run_command(const RunFlags& flags) {
   RunRecord record;
   std::string hint;
-  auto ran = run_it(given, record, hint);
-  if (!ran) return end_record(given, record, ran.error(), false);
-  tell_people(*ran, given.verbose);
-  tell_refusals(ran->result, given.verbose, hint);
-  const int exit_code = end_record(given, record, std::move(ran->result), !ran->notes.empty());
+  auto ran = run_it(flags, record, hint);
+  if (!ran) return end_record(flags, record, ran.error(), false);
+  tell_people(*ran, flags.verbose);
+  tell_refusals(ran->result, flags.verbose, hint);
+  const int exit_code = end_record(flags, record, std::move(ran->result), !ran->notes.empty());
   launch::await_end(ran->leaving);
   return exit_code;
 }
@@ -229,11 +241,11 @@ int run_command(const RunFlags& given) {
 
 void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
   const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox");
-  auto given = std::make_shared<RunFlags>();
-  given->program = std::move(program);
-  given->words = words.empty() ? words : words.subspan(1);
-  add_run_options(run, *given, words, {});
-  on_run(run, *given, exit_code, [given] { return run_command(*given); });
+  auto flags = std::make_shared<RunFlags>();
+  flags->program = std::move(program);
+  flags->words = words.empty() ? words : words.subspan(1);
+  add_run_options(run, *flags, words, {});
+  on_run(run, *flags, exit_code, [flags] { return run_command(*flags); });
 }
 
 }  // namespace belljar::cli

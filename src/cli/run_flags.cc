@@ -1,3 +1,12 @@
+// What every `run` has in common at its beginning and its end, whatever the backend.
+//
+// The end is one function (end_record), because three readers wait for the same result: the trail, the file
+// of --report, and stdout with --json. Each is told even if another fails, and a failure of any of them turns
+// success into 125: whoever reads the exit code must not believe that a record exists which does not.
+//
+// Before the report is written it is checked that the file behind the descriptor is still the one at the path
+// (check_report). A command that could write there may have put another file in its place. That check comes
+// last, when nothing of the command runs any more.
 #include "cli/run_flags.h"
 
 #include <unistd.h>
@@ -24,58 +33,58 @@
 
 namespace belljar::cli {
 
-void add_run_options(const OptionParser& run, RunFlags& given, std::span<const char* const> words,
+void add_run_options(const OptionParser& run, RunFlags& flags, std::span<const char* const> words,
                      const std::function<void(const OptionParser&)>& own) {
-  add_policy_options(run, given.flags, words);
-  add_cwd_option(run, given.flags, words);
-  add_login_flag(run, given.flags, words);
+  add_policy_options(run, flags.policy, words);
+  add_cwd_option(run, flags.policy, words);
+  add_login_flag(run, flags.policy, words);
   if (own) own(run);
-  run.add_option("-c", given.shell_text,
+  run.add_option("-c", flags.shell_text,
                  own ? "Run this shell text with /bin/sh" : "Run this shell text with /bin/sh (with --login: in your shell)")
       .type_name("TEXT");
-  run.add_flag("--json", given.json, "Capture both streams and print one JSON object at the end");
-  run.add_option("--report", given.report, "Write what came of it and what was enforced to FILE, as JSON")
+  run.add_flag("--json", flags.json, "Capture both streams and print one JSON object at the end");
+  run.add_option("--report", flags.report, "Write what came of it and what was enforced to FILE, as JSON")
       .not_empty()
       .type_name("FILE");
-  add_audit_options(run, given.audit);
+  add_audit_options(run, flags.audit);
   const Option txn =
-      run.add_flag("--txn", given.txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
-  const Option txn_name = run.add_option("--txn-name", given.txn_name, "The transaction's name (default: `default`); implies --txn")
+      run.add_flag("--txn", flags.txn, "Keep what the command writes to the workspace until `belljar commit` or `rollback`");
+  const Option txn_name = run.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn")
                               .not_empty()
                               .type_name("NAME");
   // Refused by name, so help has them not.
   if (own) txn.group(""), txn_name.group("");
-  run.add_flag("--verbose", given.verbose,
+  run.add_flag("--verbose", flags.verbose,
                own ? "Say on stderr what is enforced by what" : "Say on stderr what is enforced by what, and where the time went");
-  add_pty_options(run, given);
+  add_pty_options(run, flags);
 }
 
-void on_run(const OptionParser& run, RunFlags& given, int& exit_code, std::function<int()> act) {
-  add_choose_options(run, given.choose, given.words);
-  run.callback([&given, run, &exit_code, act = std::move(act)] {
-    note_given(run, given.choose);
+void on_run(const OptionParser& run, RunFlags& flags, int& exit_code, std::function<int()> act) {
+  add_choose_options(run, flags.choose, flags.words);
+  run.callback([&flags, run, &exit_code, act = std::move(act)] {
+    note_given(run, flags.choose);
     exit_code = act();
   });
 }
 
-Result<LoadedPolicy> begin_record(const RunFlags& given, Result<LoadedPolicy> loaded, RunRecord& record) {
-  record.audit = BELLJAR_TRY(RunAudit::open(given.audit, given.flags, loaded ? &*loaded : nullptr));
+Result<LoadedPolicy> begin_record(const RunFlags& flags, Result<LoadedPolicy> loaded, RunRecord& record) {
+  record.audit = BELLJAR_TRY(RunAudit::open(flags.audit, flags.policy, loaded ? &*loaded : nullptr));
   if (!loaded) return loaded;
   for (const std::string& warning : loaded->effective.warnings) print_note("warning: " + warning);
   return loaded;
 }
 
-Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunRecord& record) {
-  if (!given.report.empty()) record.report = BELLJAR_TRY(create_output(given.report, "the report", "--report", loaded));
+Result<void> open_report(const RunFlags& flags, const LoadedPolicy& loaded, RunRecord& record) {
+  if (!flags.report.empty()) record.report = BELLJAR_TRY(create_output(flags.report, "the report", "--report", loaded));
   return {};
 }
 
-int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outcome, bool lost) {
+int end_record(const RunFlags& flags, RunRecord& record, Result<ExecResult> outcome, bool lost) {
   std::optional<Error> refused;
   if (!outcome) {
     refused = outcome.error();
     print_error(*refused);
-    if (!record.report.valid()) record.report = create_report_of_refusal(given.report, *refused);
+    if (!record.report.valid()) record.report = create_report_of_refusal(flags.report, *refused);
   }
   ExecResult result = refused ? runtime::failed_start(*refused) : *std::move(outcome);
   result.tried = std::move(record.tried);
@@ -85,17 +94,17 @@ int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outc
     print_error(told.error());
     if (exit_code == 0) exit_code = 125;
   };
-  check(refused ? record.audit.refused(given.all(), *refused) : record.audit.end(result));
+  check(refused ? record.audit.refused(flags.all(), *refused) : record.audit.end(result));
   const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
     check(write_line(fd, runtime::to_json(result, streams), what));
   };
-  if (const auto whole = record.report.valid() ? check_report(record.report.get(), given.report) : Result<void>(); !whole) {
+  if (const auto whole = record.report.valid() ? check_report(record.report.get(), flags.report) : Result<void>(); !whole) {
     print_error(whole.error());
     exit_code = 125;
   } else if (record.report.valid()) {
-    deliver(record.report.get(), given.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
+    deliver(record.report.get(), flags.json ? runtime::JsonStreams::kInclude : runtime::JsonStreams::kOmit, "the report");
   }
-  if (given.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
+  if (flags.json) deliver(STDOUT_FILENO, runtime::JsonStreams::kInclude, "the result to stdout");
   return exit_code;
 }
 

@@ -1,4 +1,4 @@
-// What every `belljar run` takes and leaves, whatever its backend: options, the trail, the report, the result.
+// The common part of every `belljar run`, whatever its backend: options, the trail, the report, the result.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,19 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "cli/audited.h"
-#include "cli/beside.h"
 #include "cli/choose.h"
 #include "cli/command_line.h"
 #include "cli/command_words.h"
+#include "cli/components.h"
 #include "cli/load.h"
 #include "cli/policy_flags.h"
 #include "policy/choice.h"
 
 namespace belljar::cli {
 
-// What was given. Must outlive the parsing of the command that its options are registered on.
+// The options of `run` as text. Must outlive the parsing of the command that its options are registered on.
 struct RunFlags : CommandWords {
-  PolicyFlags flags;
+  PolicyFlags policy;
   AuditFlags audit;
   ChooseFlags choose;
   bool verbose = false, txn = false;
@@ -35,11 +35,11 @@ struct RunFlags : CommandWords {
 
 // `words` as add_policy_options() has it. `own`: options of a backend that is a Sandbox and has no transactions; unset: of
 // `belljar` itself. `act` returns the exit code.
-void add_run_options(const OptionParser& run, RunFlags& given, std::span<const char* const> words,
+void add_run_options(const OptionParser& run, RunFlags& flags, std::span<const char* const> words,
                      const std::function<void(const OptionParser&)>& own);
-void on_run(const OptionParser& run, RunFlags& given, int& exit_code, std::function<int()> act);
+void on_run(const OptionParser& run, RunFlags& flags, int& exit_code, std::function<int()> act);
 
-// Where a run is written down beside stderr.
+// The records of a run: the trail and the report.
 struct RunRecord {
   RunAudit audit;
   UniqueFd report;  // not valid without --report
@@ -47,21 +47,21 @@ struct RunRecord {
 };
 
 // Opens the trail, which also tells of a policy that was refused, and tells the policy's warnings.
-Result<LoadedPolicy> begin_record(const RunFlags& given, Result<LoadedPolicy> loaded, RunRecord& record);
+Result<LoadedPolicy> begin_record(const RunFlags& flags, Result<LoadedPolicy> loaded, RunRecord& record);
 // Made before the start, so that a wrong place is an error before anything ran.
-Result<void> open_report(const RunFlags& given, const LoadedPolicy& loaded, RunRecord& record);
+Result<void> open_report(const RunFlags& flags, const LoadedPolicy& loaded, RunRecord& record);
 
 // What `start(name)` returns of the first backend that starts (policy/choice.h). `ours`: the backend whose program this is; empty:
 // `belljar`. Those of other programs replace this one. What failed while others follow is in the trail.
 template <class Start>
-auto start_first(const RunFlags& given, policy::Choice& choice, std::string_view ours, RunRecord& record, const Start& start)
+auto start_first(const RunFlags& flags, policy::Choice& choice, std::string_view ours, RunRecord& record, const Start& start)
     -> decltype(start(std::string())) {
   auto started = choice.first([&](const std::string& name) -> decltype(start(name)) {
-    if (part_of_backend(name) != part_of_backend(ours) && !given.words.empty())
-      return hand_on(choice, name, given.words, given.program);
+    if (component_of_backend(name) != component_of_backend(ours) && !flags.words.empty())
+      return exec_backend_program(choice, name, flags.words, flags.program);
     auto tried = start(name);
     if (tried || !choice.goes_on(tried.error())) return tried;
-    if (const auto told = record.audit.refused(given.all(), tried.error()); !told) return choice.settle(), told.error();
+    if (const auto told = record.audit.refused(flags.all(), tried.error()); !told) return choice.settle(), told.error();
     return tried;
   });
   record.tried = choice.tried();
@@ -70,6 +70,6 @@ auto start_first(const RunFlags& given, policy::Choice& choice, std::string_view
 
 // Tells the trail, --report and --json what came of the run, and stderr why it was refused. Returns the exit code: the result's,
 // but never success when it could not be told, or when `lost` says that something else is missing.
-int end_record(const RunFlags& given, RunRecord& record, Result<ExecResult> outcome, bool lost);
+int end_record(const RunFlags& flags, RunRecord& record, Result<ExecResult> outcome, bool lost);
 
 }  // namespace belljar::cli

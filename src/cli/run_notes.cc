@@ -1,3 +1,12 @@
+// What `run` says on stderr about a run that failed, when nothing else has said why.
+//
+// A sandbox changes what programs meet, and most programs report it badly: a host name that does not resolve,
+// a file in /tmp that is not there, a cache that is empty. So at the end of a failed run its words are
+// compared with what the policy kept from it. If one of them names something that is hidden, private or
+// unreachable here, a note says so and what would change it.
+//
+// These are guesses, and a wrong one is worse than none. So a note needs two things: that the words name the
+// place literally, and that the policy really holds it. What a violation already tells is not told again.
 #include "cli/run_notes.h"
 
 #include <fcntl.h>

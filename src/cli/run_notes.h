@@ -1,4 +1,4 @@
-// What `run` says on stderr of a sandbox, the same for every backend.
+// The notes of `run` on stderr, the same for every backend.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace belljar::cli {
 
-// What is held below full because the policy accepts that. A clause that says the same of many rules (twelve globs) is one.
+// Notes on clauses that are enforced less than fully because the policy accepts that. A clause that says the
+// same of many rules (twelve globs) is one note.
 std::vector<std::string> notes_of_accepted(const EnforcementReport& report, const Policy& policy);
 // At the start: these, a line each.
 void warn_of_accepted(const EnforcementReport& report, const Policy& policy);

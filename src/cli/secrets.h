@@ -1,4 +1,4 @@
-// What no trail and no log may hold.
+// Values that no trail and no log may hold.
 #pragma once
 
 #include <map>

@@ -32,7 +32,7 @@ namespace {
 
 constexpr std::string_view kMark = "# Written by `belljar setup`; `belljar setup --undo` takes it away.\n";
 
-struct GivenSetup {
+struct SetupFlags {
   bool dry_run = false, undo = false;
 };
 
@@ -44,7 +44,7 @@ std::optional<std::string> content_of(const std::string& path) {
 
 // The path of a program of the system's.
 // Its exit code is ours. Returns only when it cannot be begun.
-Result<void> become(const std::string& program, const std::vector<std::string>& command) {
+Result<void> exec_program(const std::string& program, const std::vector<std::string>& command) {
   std::vector<char*> words;
   for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
@@ -115,7 +115,7 @@ Result<void> apply(const backend::Remedy& remedy) {
   }
   BELLJAR_CHECK(write_file(remedy.file, std::string(kMark) + remedy.text));
   if (program.empty()) return set(remedy.setting, remedy.value);
-  return become(program, remedy.command);
+  return exec_program(program, remedy.command);
 }
 
 std::string as_text(const backend::Advice& advice) {
@@ -128,7 +128,7 @@ std::string as_text(const backend::Advice& advice) {
 }
 
 // Without a setting that stands in the way there is nothing to take for root; what else refuses user namespaces is told.
-Result<void> set_up(const GivenSetup& given) {
+Result<void> set_up(const SetupFlags& flags) {
   const backend::Advice advice = backend::advise_userns(backend::read_userns_settings(), 0, own_path());
   if (!advice.remedy) {
     const backend::RealHost host;
@@ -141,15 +141,15 @@ Result<void> set_up(const GivenSetup& given) {
     return {};
   }
   std::fputs(as_text(advice).c_str(), stdout);
-  if (!given.dry_run) std::fputs("`belljar doctor` tells what holds afterwards.\n", stdout);
+  if (!flags.dry_run) std::fputs("`belljar doctor` tells what holds afterwards.\n", stdout);
   std::fflush(stdout);
-  if (given.dry_run) return {};
+  if (flags.dry_run) return {};
   BELLJAR_CHECK(check_root(" setup"));
   return apply(*advice.remedy);
 }
 
 // All of them, whichever is there: what stood in the way once says nothing of what was done.
-Result<void> undo(const GivenSetup& given) {
+Result<void> undo(const SetupFlags& flags) {
   const backend::UsernsSettings kinds[] = {{"1", "0", ""}, {"0", "1", ""}, {"1", "1", "1"}};
   bool found = false;
   for (const backend::UsernsSettings& kind : kinds) {
@@ -157,8 +157,8 @@ Result<void> undo(const GivenSetup& given) {
     const auto text = content_of(remedy.file);
     if (!text || !text->starts_with(kMark)) continue;
     found = true;
-    std::printf("%s %s.\n", given.dry_run ? "Would remove" : "Removing", remedy.file.c_str());
-    if (given.dry_run) continue;
+    std::printf("%s %s.\n", flags.dry_run ? "Would remove" : "Removing", remedy.file.c_str());
+    if (flags.dry_run) continue;
     std::fflush(stdout);
     BELLJAR_CHECK(check_root(" setup --undo"));
     if (!remedy.command.empty()) (void)set("/sys/kernel/security/apparmor/.remove", "belljar");  // ENOENT: it was not loaded
@@ -175,11 +175,11 @@ Result<void> undo(const GivenSetup& given) {
 void add_setup(const OptionParser& app, int& exit_code) {
   const OptionParser command =
       app.add_subcommand("setup", "Let belljar make user namespaces where this machine refuses them. Needs root");
-  const auto given = std::make_shared<GivenSetup>();
-  command.add_flag("--dry-run", given->dry_run, "Show what it would write and run, and change nothing");
-  command.add_flag("--undo", given->undo, "Take away what an earlier `belljar setup` wrote");
-  command.callback([given, &exit_code] {
-    const auto done = given->undo ? undo(*given) : set_up(*given);
+  const auto flags = std::make_shared<SetupFlags>();
+  command.add_flag("--dry-run", flags->dry_run, "Show what it would write and run, and change nothing");
+  command.add_flag("--undo", flags->undo, "Take away what an earlier `belljar setup` wrote");
+  command.callback([flags, &exit_code] {
+    const auto done = flags->undo ? undo(*flags) : set_up(*flags);
     exit_code = done ? 0 : print_error(done.error());
   });
 }

@@ -13,17 +13,17 @@
 namespace belljar::cli {
 namespace {
 
-struct GivenSnapshot {
-  TxnFlags flags;
+struct SnapshotFlags {
+  TxnFlags txn;
   std::string name;
 };
 
-Result<void> take_snapshot(const GivenSnapshot& given) {
-  const txn::Place place = BELLJAR_TRY(find_place(given.flags));
-  BELLJAR_CHECK(txn::snapshot(place, given.name));
-  const std::string name = escaped(given.name);
+Result<void> take_snapshot(const SnapshotFlags& flags) {
+  const txn::Place place = BELLJAR_TRY(find_place(flags.txn));
+  BELLJAR_CHECK(txn::snapshot(place, flags.name));
+  const std::string name = escaped(flags.name);
   print_note(format("kept the transaction {0} as it is now: `belljar rollback{1} --to {2}` goes back to it", place.name,
-                    given.flags.name ? " --txn-name " + escaped(place.name) : "", name));
+                    flags.txn.name ? " --txn-name " + escaped(place.name) : "", name));
   return {};
 }
 
@@ -31,11 +31,11 @@ Result<void> take_snapshot(const GivenSnapshot& given) {
 
 void add_snapshot(const OptionParser& app, int& exit_code) {
   const OptionParser command = app.add_subcommand("snapshot", "Keep the state of a transaction, for `belljar rollback --to NAME`");
-  const auto given = std::make_shared<GivenSnapshot>();
-  add_txn_options(command, given->flags);
-  command.add_option("NAME", given->name, "Its name").required().type_name("NAME");
-  command.callback([given, &exit_code] {
-    if (const auto done = take_snapshot(*given); !done) exit_code = print_error(done.error());
+  const auto flags = std::make_shared<SnapshotFlags>();
+  add_txn_options(command, flags->txn);
+  command.add_option("NAME", flags->name, "Its name").required().type_name("NAME");
+  command.callback([flags, &exit_code] {
+    if (const auto done = take_snapshot(*flags); !done) exit_code = print_error(done.error());
   });
 }
 

@@ -1,3 +1,12 @@
+// What a start would decide before it touches the kernel, for `policy check` and `policy explain --path`.
+//
+// Both start nothing and must not have an opinion of their own. So they call the functions that a start
+// calls: the checks of the policy, of what is served, of limits, then the path plan of the native backend and
+// the broker's rules by name. What only the machine can answer at the time (`require`, `accept`) is left out.
+//
+// hold_to_plan() corrects an answer that was found in the rules alone. The plan may know better: a volume is
+// shown at the path, a name is protected wherever it lies in the workspace, or another sandbox of the user
+// works there and its directory is hidden.
 #include "cli/start_plan.h"
 
 #include <algorithm>
@@ -37,9 +46,9 @@ bool has_file_rules(const Policy& policy) noexcept {
 }
 
 // What stands beside a name, as the host has it now.
-class OnHost final : public broker::Surroundings {
+class HostSurroundings final : public broker::Surroundings {
  public:
-  OnHost(const backend::Host& host, std::string_view path) : host_(host), parent_(backend::parent_of(path)) {}
+  HostSurroundings(const backend::Host& host, std::string_view path) : host_(host), parent_(backend::parent_of(path)) {}
   bool exists(int up, std::string_view name) const override {
     std::string directory = parent_;
     for (int i = 0; i < up; ++i) directory = backend::parent_of(directory);
@@ -126,7 +135,7 @@ void hold_to_plan(const backend::Host& host, const StartPlan& plan, const std::s
   broker::Ruling ruling;
   if (plan.rules != nullptr) {
     const broker::Act act = directory || kind == backend::PathKind::kAbsent ? broker::Act::kCreate : broker::Act::kWrite;
-    ruling = plan.rules->rule_for(act, name, false, OnHost(host, name));
+    ruling = plan.rules->rule_for(act, name, false, HostSurroundings(host, name));
   }
   if (answer.access == Access::kWrite && ruling.answer != broker::Answer::kRefuse) {
     // Such names are held at the roots of what is writable and of work trees, not wherever one stands.

@@ -1,3 +1,11 @@
+// Which transaction is meant, and how a change is shown, for all commands about transactions.
+//
+// Without a name it is `default`, or the only one there is. In a directory below a workspace there is none,
+// but people stand there; so when nothing is found the directories above are asked, and the error names the
+// one that has a transaction.
+//
+// Names of files can hold any bytes. For people they are escaped; in JSON, which must be UTF-8, such a name
+// comes in hexadecimal as well.
 #include "cli/txn_flags.h"
 
 #include <algorithm>

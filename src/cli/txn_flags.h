@@ -1,4 +1,4 @@
-// What the commands about transactions have in common: which transaction is meant, and how a change looks.
+// The common part of the commands about transactions: which transaction is meant, and how a change is shown.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,16 @@
 // Layers that are encoded inside a text: found by their letters, kept when what they hold reads like text.
+//
+// Each encoding is looked for by its shape, decoded, and kept only if the result looks like language
+// (reads_like_text): most long runs of base64 letters are hashes, keys or images. Hexadecimal is tried before
+// base64 because its letters are a subset, and base32 last. Escapes (percent, entities, `\x`) count only if
+// there are many, since every web page has a few.
+//
+// rot13 and reversal can be applied to any text and always give letters. Therefore they are tried on the
+// whole only, and kept if the result holds some very common words and the text itself does not.
+//
+// Time must not grow faster than the text. Runs are found by probing every 24th byte, which cannot miss a run
+// of that length; the number of layers and the bytes of all of them are limited; and detect.cc ends the
+// nesting.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/encoding.h"
 #include "detect/ascii.h"
 #include "detect/normal.h"
 
@@ -26,13 +39,6 @@ struct Base64 {
 constexpr Base64 kBase64;
 
 inline int base64_value(char c) noexcept { return kBase64.values[static_cast<unsigned char>(c)]; }
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 bool is_utf8(std::string_view text) noexcept {
   for (std::size_t at = 0; at < text.size();) {
@@ -109,7 +115,7 @@ class Decoder {
   void decode_run(std::size_t begin, std::size_t end) {
     std::string run(text_.substr(begin, end - begin));
     std::erase(run, '\n');
-    const bool hex = std::ranges::all_of(run, [](char c) { return hex_value(c) >= 0; });
+    const bool hex = std::ranges::all_of(run, [](char c) { return hex_digit(c) >= 0; });
     std::string text = hex ? from_hex(run) : from_base64(run);
     if (reads_like_text(text)) return add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
     text = from_base32(run);
@@ -117,7 +123,7 @@ class Decoder {
   }
   static std::string from_hex(std::string_view run) {
     std::string text;
-    for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_value(run[i]) * 16 + hex_value(run[i + 1]));
+    for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_digit(run[i]) * 16 + hex_digit(run[i + 1]));
     return text;
   }
   static std::string from_base32(std::string_view run) {  // RFC 4648
@@ -165,8 +171,8 @@ class Decoder {
   std::size_t escape_at(std::size_t i, std::uint32_t& code) const noexcept {
     const std::string_view rest = text_.substr(i, 10);
     const auto pair = [&](std::size_t at) {
-      if (at + 1 >= rest.size() || hex_value(rest[at]) < 0 || hex_value(rest[at + 1]) < 0) return false;
-      code = static_cast<std::uint32_t>(hex_value(rest[at]) * 16 + hex_value(rest[at + 1]));
+      if (at + 1 >= rest.size() || hex_digit(rest[at]) < 0 || hex_digit(rest[at + 1]) < 0) return false;
+      code = static_cast<std::uint32_t>(hex_digit(rest[at]) * 16 + hex_digit(rest[at + 1]));
       return true;
     };
     if ((rest[0] == '%' || rest[0] == '=') && pair(1)) return 3;  // and quoted-printable
@@ -180,7 +186,7 @@ class Decoder {
     if (end == std::string_view::npos || end < 3) return 0;
     const bool hex = rest[2] == 'x' || rest[2] == 'X';
     for (std::size_t k = hex ? 3 : 2; k < end; ++k) {
-      const int digit = hex_value(rest[k]);
+      const int digit = hex_digit(rest[k]);
       if (digit < 0 || (!hex && digit > 9)) return 0;
       code = code * (hex ? 16U : 10U) + static_cast<std::uint32_t>(digit);
     }

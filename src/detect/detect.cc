@@ -101,12 +101,12 @@ class Reader {
     talk_ = speech.talk();
     shows_ = speech.shows() >= kShows && static_cast<std::size_t>(speech.shows()) * kEvery >= plain_.text.size();
     find_phrases();
-    for (const Saying& saying : speech.sayings()) {
+    for (const SignMatch& match : speech.matches()) {
       // What the model only half believes counts where somebody took the trouble to hide it.
-      if (saying.sign == kLikely && saying.weight < Scan::kSuspicious && !is_hidden(saying.begin)) continue;
-      const int weight = saying.sign == kLikely ? weigh_likely(saying.weight, saying.begin, saying.end)
-                                                : mention(saying.weight, saying.begin, saying.end);
-      add(saying.sign, weight, saying.begin, saying.end);
+      if (match.sign == kLikely && match.weight < Scan::kSuspicious && !is_hidden(match.begin)) continue;
+      const int weight = match.sign == kLikely ? weigh_likely(match.weight, match.begin, match.end)
+                                               : mention(match.weight, match.begin, match.end);
+      add(match.sign, weight, match.begin, match.end);
     }
     find_images();
     speech_ = nullptr;

@@ -1,3 +1,10 @@
+// The model's weights, read from their rows at the first use.
+//
+// Stems are read before words, since a word's weight is stored with that of its stem added: then the look-up
+// of a word is one step. Words and pairs of words are stored by their hash in an open-addressing table that
+// is at most half full; a small set of bits in front of it answers for nearly all unknown words without
+// touching the table. Two words with the same hash would share a weight, which with 32 bits is rare, and the
+// weights are trained with the same hashes.
 #include "detect/model.h"
 
 #include <charconv>
@@ -55,7 +62,7 @@ void Weights::read_row(std::string_view kind, std::string_view name, float weigh
 
 Weights::Slot& Weights::slot_for(Feature feature) {
   const std::uint32_t wanted = key(feature);
-  maybe_[place(wanted)] |= std::uint64_t{1} << (wanted >> 26U);
+  maybe_[filter_index(wanted)] |= std::uint64_t{1} << (wanted >> 26U);
   std::size_t i = wanted >> kShift;
   while (slots_[i].key != 0 && slots_[i].key != wanted) i = (i + 1) % slots_.size();
   slots_[i].key = wanted;

@@ -115,7 +115,7 @@ class Weights {
   }
   const Slot* slot(Feature feature) const noexcept {
     const std::uint32_t wanted = key(feature);
-    if (((maybe_[place(wanted)] >> (wanted >> 26U)) & 1U) == 0) return nullptr;
+    if (((maybe_[filter_index(wanted)] >> (wanted >> 26U)) & 1U) == 0) return nullptr;
     for (std::size_t i = wanted >> kShift;; i = (i + 1) % slots_.size()) {
       if (slots_[i].key == wanted) return &slots_[i];
       if (slots_[i].key == 0) return nullptr;
@@ -130,7 +130,7 @@ class Weights {
   Slot& word_slot(std::string_view word);
 
   // Nearly every word and pair of words is unknown, which a set of few bytes says: a bit for the highest 16 of a key.
-  static std::size_t place(std::uint32_t key) noexcept { return (key >> 16U) & 1023U; }
+  static std::size_t filter_index(std::uint32_t key) noexcept { return (key >> 16U) & 1023U; }
   std::uint64_t maybe_[1024] = {};
 
   static constexpr unsigned kBits = 15;

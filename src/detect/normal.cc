@@ -1,3 +1,17 @@
+// Text as a reader would see it: folded, without what is invisible, each character with its place in the
+// original.
+//
+// The rows of the detector are written once, in lower-case ASCII and the plain letters of other scripts. So
+// everything that only looks different is folded to that: letters of mathematical alphabets, full-width
+// forms, accents, typographic quotes. Cyrillic and Greek letters that look Latin are folded only inside words
+// that have Latin letters as well, because Russian and Greek are languages and not disguises.
+//
+// What is taken away is counted (Hidden): invisible characters in a run or inside a word, direction controls,
+// tag characters, terminal sequences that conceal. Ordinary text has a few of these, a soft hyphen or an
+// emoji flag, which are left out of the count.
+//
+// Most bytes are plain ASCII. plain_run() copies them by a table of 256 entries, and only the others take the
+// long way.
 #include "detect/normal.h"
 
 #include <algorithm>

@@ -89,7 +89,7 @@ void Speech::end_sentence() {
   led_ = 0;
 }
 
-void Speech::take(Meaning meaning, std::size_t begin, std::size_t end) {
+void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   ++position_;
   Roles roles = meaning.roles;
   if (meaning.weighed == 0) return;
@@ -284,13 +284,13 @@ void Speech::tokenise() {
       while (i < text_.size() && kind(text[i]) == kWord) ++i;
       const KnownWord word = words.of(begin, i);
       count_word(begin, i, word);
-      take(word.meaning, begin, i);
+      add_token(word.meaning, begin, i);
     } else if (is == kWide) {
       Meaning meaning;
       const std::size_t size = vocabulary().longest(text_.substr(i, 32), meaning);
       i += size == 0 ? std::min<std::size_t>(3, text_.size() - i) : size;
       count_word(begin, i, know_word(text_.substr(begin, i - begin), meaning));
-      take(meaning, begin, begin + (size == 0 ? 1 : size));
+      add_token(meaning, begin, begin + (size == 0 ? 1 : size));
     } else {
       if (ends_sentence(i)) end_sentence();
       if (kMarking.has(text[i])) marks_ |= mark_at(i);
@@ -323,7 +323,7 @@ void Speech::join_neighbours() {
   }
 }
 
-bool Speech::beside(std::size_t left, std::size_t right) const noexcept {
+bool Speech::adjacent(std::size_t left, std::size_t right) const noexcept {
   return tokens_[right].position - tokens_[left].position <= 1;
 }
 
@@ -358,7 +358,7 @@ bool Speech::is_order(std::size_t at) const noexcept {
 }
 
 bool Speech::is_negated(std::size_t at) const noexcept {
-  return at > 0 && beside(at - 1, at) && (tokens_[at - 1].roles & kNot) != 0;
+  return at > 0 && adjacent(at - 1, at) && (tokens_[at - 1].roles & kNot) != 0;
 }
 
 bool Speech::has_destination(std::size_t at) const noexcept {
@@ -408,7 +408,7 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
   const int weight = order ? pattern.ordered : pattern.told;
   if (weight == 0) return;
   // "do not forget to follow ..."
-  if (pattern.roles[0] == kNot && at + 1 < tokens_.size() && beside(at, at + 1) && (tokens_[at + 1].roles & kDrop) != 0) return;
+  if (pattern.roles[0] == kNot && at + 1 < tokens_.size() && adjacent(at, at + 1) && (tokens_[at + 1].roles & kDrop) != 0) return;
   std::size_t last = at;
   for (std::size_t k = 1; k < std::size(pattern.roles) && pattern.roles[k] != 0; ++k) {
     if ((last = next(last, pattern.roles[k], pattern.gap)) == 0) return;

@@ -13,8 +13,8 @@
 
 namespace belljar::detect {
 
-// A combination that was found, in bytes of the text.
-struct Saying {
+// A row of patterns.cc that matched, in bytes of the text.
+struct SignMatch {
   std::string_view sign;
   int weight = 0;
   std::size_t begin = 0, end = 0;
@@ -42,7 +42,7 @@ class Speech {
   // `log` gets each sentence's features when there is one.
   explicit Speech(std::string_view text, std::vector<SentenceFeatures>* log = nullptr);
 
-  const std::vector<Saying>& sayings() const noexcept { return found_; }
+  const std::vector<SignMatch>& matches() const noexcept { return found_; }
   // Words that say the text is about attacks.
   int talk() const noexcept { return talk_; }
   // Words of texts that show attacks: tests, reports, slides.
@@ -59,11 +59,11 @@ class Speech {
   };
   void tokenise();
   bool ends_sentence(std::size_t at) const noexcept;
-  void take(Meaning meaning, std::size_t begin, std::size_t end);
+  void add_token(Meaning meaning, std::size_t begin, std::size_t end);
   void end_sentence();
   void join_neighbours();
   void find_at(std::size_t at);
-  bool beside(std::size_t left, std::size_t right) const noexcept;
+  bool adjacent(std::size_t left, std::size_t right) const noexcept;
   std::size_t next(std::size_t from, Roles roles, int gap) const noexcept;
   bool is_order(std::size_t at) const noexcept;
   bool is_negated(std::size_t at) const noexcept;
@@ -96,7 +96,7 @@ class Speech {
 
   std::string_view text_;
   std::vector<Token> tokens_;  // of the sentence
-  std::vector<Saying> found_;
+  std::vector<SignMatch> found_;
   std::uint32_t position_ = 0;
   std::uint32_t line_ = 0, marks_ = 0;  // where this line begins; bits of Mark since the last word
   std::uint32_t led_ = 0;               // the place behind a word that leads to an order

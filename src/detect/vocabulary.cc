@@ -1,3 +1,10 @@
+// Words and their roles, looked up fast: every word of every text passes here.
+//
+// Words are listed by a hash of their first three bytes, so that one look-up gives the few candidates. A word
+// may be open (`instruct*`), which covers all its endings. Chinese is written without blanks, so there the
+// longest known word that begins at a place counts. In Arabic the article and some one-letter words are
+// written together with the next word and are taken off first. A text repeats few words many times; WordCache
+// keeps their answers.
 #include "detect/vocabulary.h"
 
 #include <algorithm>
@@ -29,7 +36,7 @@ std::string_view without_article(std::string_view word) noexcept {
 }  // namespace
 
 Vocabulary::Vocabulary() {
-  for (const std::string_view list : word_lists()) place_all(list);
+  for (const std::string_view list : word_lists()) add_words(list);
   for (const Pattern& pattern : patterns()) {
     first_ |= pattern.roles[0];
     for (Roles bits = pattern.roles[0]; bits != 0; bits &= bits - 1)
@@ -72,7 +79,7 @@ const std::vector<Vocabulary::Entry>& Vocabulary::list(std::string_view text) co
   return lists_[((maybe_[wanted / 64] >> (wanted % 64)) & 1U) == 0 ? 0 : index_[wanted]];
 }
 
-void Vocabulary::place_all(std::string_view rows) {
+void Vocabulary::add_words(std::string_view rows) {
   Roles roles = 0;
   bool weighed = false;
   while (!rows.empty()) {
@@ -87,12 +94,12 @@ void Vocabulary::place_all(std::string_view rows) {
       }
     }
     while (!row.empty()) {
-      if (const std::string_view word = cut(row, ' '); word.size() >= 2) place(word, {weighed ? 0 : roles, roles});
+      if (const std::string_view word = cut(row, ' '); word.size() >= 2) add_word(word, {weighed ? 0 : roles, roles});
     }
   }
 }
 
-void Vocabulary::place(std::string_view word, Meaning meaning) {
+void Vocabulary::add_word(std::string_view word, Meaning meaning) {
   const bool open = word.ends_with('*');
   if (open) word.remove_suffix(1);
   const std::size_t wanted = key(word);

@@ -36,8 +36,8 @@ class Vocabulary {
   };
   static std::size_t key(std::string_view text) noexcept;
   const std::vector<Entry>& list(std::string_view text) const noexcept;
-  void place_all(std::string_view rows);
-  void place(std::string_view word, Meaning meaning);
+  void add_words(std::string_view rows);
+  void add_word(std::string_view word, Meaning meaning);
 
   std::array<std::uint64_t, 1024> maybe_{};                                  // a bit for each key that has a list
   std::vector<std::uint16_t> index_ = std::vector<std::uint16_t>(1U << 16);  // into `lists_`, 0: none

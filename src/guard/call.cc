@@ -1,4 +1,18 @@
-// Tools and their arguments; shell is in call_shell.cc.
+// A tool's arguments as acts. The shell's commands are in call_shell.cc, other languages in read_code()
+// below.
+//
+// Tools are not known beforehand: any MCP server brings its own. So the kind of an act is read from the
+// tool's name (lexicon.cc) and from the names of its arguments: `command`, `code`, `path`, `to`, `amount`.
+// JSON is flattened to pairs of the innermost key and a string, since nesting differs from tool to tool.
+//
+// Strings under keys of running text (`body`, `content`, `message`) do not decide where an act goes, and are
+// left out of the strings that are traced; what decides is a receiver, a path, a host, an amount. The
+// exception is text that is written into a file which is run or served later: hosts and addresses in it
+// decide what that file will do.
+//
+// Code in other languages is not parsed. Names of calls that delete, send or start something are looked for,
+// and the strings between quotes are the candidates for targets. That finds what is written plainly and is no
+// more than that.
 #include "guard/call.h"
 
 #include <algorithm>
@@ -18,9 +32,9 @@
 namespace belljar::guard {
 
 using shell::lower;
-using shell::Part;
 using shell::Script;
 using shell::ShellReader;
+using shell::SimpleCommand;
 using shell::Word;
 
 namespace {
@@ -236,16 +250,16 @@ void read_script(const std::string& text, ShellReader& reader, Call& call, std::
   const Script script = reader.read(text, input);
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
   const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
-  for (const Part& part : script.parts) {
+  for (const SimpleCommand& command : script.commands) {
     const std::size_t before = call.acts.size();
-    read_part(script, part, call);
-    note_shown(part, call);
-    note_written(script, part, call);
+    read_command(script, command, call);
+    note_shown(command, call);
+    note_written(script, command, call);
     for (std::size_t i = before; i < call.acts.size(); ++i) {
-      for (const Word& word : part.argv) call.acts[i].words.push_back(word.text);
+      for (const Word& word : command.argv) call.acts[i].words.push_back(word.text);
     }
     // Its words are what stands there.
-    if (std::ranges::find(part.inside, "xargs") == part.inside.end()) continue;
+    if (std::ranges::find(command.inside, "xargs") == command.inside.end()) continue;
     for (std::size_t i = before; i < call.acts.size(); ++i)
       call.acts[i].atoms.insert(call.acts[i].atoms.end(), given.begin(), given.end());
   }

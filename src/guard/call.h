@@ -28,7 +28,7 @@ struct Act {
   bool operator==(const Act&) const = default;
 };
 
-// What a call puts into a file, as far as it stands in the call.
+// Text that a call puts into a file, as far as it stands in the call.
 struct WrittenFile {
   std::string path, text;
   bool whole = true;    // all that will be in it; else a part
@@ -42,7 +42,7 @@ struct Call {
   std::vector<std::string> texts;    // all strings of the call, as they are
   std::vector<std::string> shows;    // files whose text a command would show, as they are named; or the command
   std::vector<WrittenFile> writes;   // in their order
-  std::string unread;                // why a part could not be read; empty: all was
+  std::string unread;                // why a command could not be read; empty: all was
   std::string undecided;             // why only the run decides what is run; empty: it does not
 };
 
@@ -52,7 +52,7 @@ inline constexpr std::size_t kMaxArguments = 4U << 20;
 Call read_call(const ProposedCall& call, shell::ShellReader& reader);
 // It fetches or sends: what it says may have come over the network.
 bool talks(const Call& call) noexcept;
-// What the files that it shows are called together: one name, a secret's before any other; of several names no single one. Empty:
+// One name for the files that the call shows: a secret's if one is among them, otherwise all of them. Empty:
 // it shows none.
 std::string name_of_shown(const Call& call);
 
@@ -63,7 +63,7 @@ std::vector<Atom> find_atoms(std::string_view text);
 bool is_account(const Atom& atom) noexcept;
 
 // Of one simple command; adds to `call`. `script` is the whole, for what its pipes carry.
-void read_part(const shell::Script& script, const shell::Part& part, Call& call);
+void read_command(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 // Code of another language in a word or a here-document: what it calls and the strings in it.
 // `named`: where those strings stand.
 void read_code(std::string_view code, std::string_view what, Call& call, std::string_view named);
@@ -71,8 +71,8 @@ void read_code(std::string_view code, std::string_view what, Call& call, std::st
 void read_script(const std::string& text, shell::ShellReader& reader, Call& call, std::string_view input = {});
 
 // Of one simple command, for Call::shows and Call::writes; the second of a tool's argument.
-void note_shown(const shell::Part& part, Call& call);
-void note_written(const shell::Script& script, const shell::Part& part, Call& call);
+void note_shown(const shell::SimpleCommand& command, Call& call);
+void note_written(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
 
 // Which files an act runs, and whether all tests.
@@ -87,7 +87,8 @@ bool is_run_by(const RunFiles& run, std::string_view path);
 void read_file_code(const WrittenFile& file, const Act& run, shell::ShellReader& reader, Call& call);
 // An interpreter of files by its name: a shell, python, node ... (daily.cc)
 bool runs_files(std::string_view program) noexcept;
-// What such a program was told to run, and the word of it: a file, code in an argument, a module by its name.
+// The thing that such a program was told to run, and the index of its word: a file, code in an argument, a
+// module by its name.
 enum class Runs : std::uint8_t { kNothing, kFile, kCode, kModule };
 std::pair<Runs, std::size_t> find_run(const std::vector<std::string>& words);
 // A path that is written to: by a tool, a redirection, cp. Classes it and adds the act.

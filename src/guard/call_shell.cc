@@ -1,4 +1,14 @@
-// What a simple command of a shell would do, by the program's name and its words. What no table knows is kRunning.
+// What a simple command of a shell would do: its kind of act, and the strings that decide to whom or to what.
+//
+// The first row of kRows that fits the program, its sub-command and a required word gives the kind. Rows go
+// from specific to general, and roughly from harmful to harmless, since the first one counts: `git push
+// --force` destroys, `git push` sends. A program that no row knows is kRunning, which is judged by whether
+// its words were copied from a text.
+//
+// On top of that come facts that no table of programs has: redirections that write, /dev/tcp as a way out, a
+// pipe that carries a secret's content into a program that sends, code in an argument (`python -c`), and
+// programs that run what they read. A script is never judged by one command alone, because the pipe decides
+// what is sent.
 #include <fnmatch.h>
 
 #include <algorithm>
@@ -25,10 +35,10 @@ using detect::is_digit;
 using detect::is_letter;
 using shell::has_word;
 using shell::is_shell;
-using shell::Part;
 using shell::Range;
 using shell::Redirect;
 using shell::Script;
+using shell::SimpleCommand;
 using shell::Word;
 
 namespace {
@@ -118,31 +128,31 @@ constexpr Row kRows[] = {
     {CallClass::kRunning, "make cmake ninja meson gradle mvn tox pytest jest vitest ctest", "", ""},
 };
 
-const Word* operand(const Part& part, std::size_t index) noexcept {
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (part.argv[i].text.starts_with('-')) continue;
-    if (index-- == 0) return &part.argv[i];
+const Word* operand(const SimpleCommand& command, std::size_t index) noexcept {
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (command.argv[i].text.starts_with('-')) continue;
+    if (index-- == 0) return &command.argv[i];
   }
   return nullptr;
 }
 
-bool has_any_of(const Part& part, std::string_view words) noexcept {
-  return std::ranges::any_of(part.argv.begin() + 1, part.argv.end(), [&](const Word& word) {
+bool has_any_of(const SimpleCommand& command, std::string_view words) noexcept {
+  return std::ranges::any_of(command.argv.begin() + 1, command.argv.end(), [&](const Word& word) {
     if (has_word(words, word.text)) return true;
     return words.find("alias.*") != std::string_view::npos && word.text.starts_with("alias.");
   });
 }
 
-std::optional<CallClass> class_by_table(const Part& part) noexcept {
-  const std::string_view name = program_name(part);
+std::optional<CallClass> class_by_table(const SimpleCommand& command) noexcept {
+  const std::string_view name = program_name(command);
   for (const Row& row : kRows) {
     if (!has_word(row.programs, name)) continue;
     if (!row.subs.empty()) {
-      const Word* sub = operand(part, 0);
-      const bool option = part.argv.size() > 1 && has_word(row.subs, part.argv[1].text);
+      const Word* sub = operand(command, 0);
+      const bool option = command.argv.size() > 1 && has_word(row.subs, command.argv[1].text);
       if (!option && (sub == nullptr || !has_word(row.subs, sub->text))) continue;
     }
-    if (!row.needs.empty() && !has_any_of(part, row.needs)) continue;
+    if (!row.needs.empty() && !has_any_of(command, row.needs)) continue;
     return row.kind;
   }
   if (name.starts_with("mkfs")) return CallClass::kDestructive;
@@ -155,11 +165,11 @@ bool is_identity_option(std::string_view word) noexcept {
 }
 
 // The words that decide: everything but the program, options and a sub-command.
-std::vector<Atom> atoms_of(const Part& part, bool has_sub) {
+std::vector<Atom> atoms_of(const SimpleCommand& command, bool has_sub) {
   std::vector<Atom> atoms;
   bool first = has_sub;
-  for (std::size_t i = 1; i < part.argv.size() && atoms.size() < kMostAtoms; ++i) {
-    const std::string& text = part.argv[i].text;
+  for (std::size_t i = 1; i < command.argv.size() && atoms.size() < kMostAtoms; ++i) {
+    const std::string& text = command.argv[i].text;
     const std::size_t equals = text.find('=');
     const bool option = text.starts_with('-');
     if (option && equals == std::string::npos) {
@@ -203,44 +213,44 @@ std::vector<std::string> secrets_matching(std::string_view pattern) {
   return found;
 }
 
-// Words of the part that name a secret, or a pattern that may: what a program is given to look for is none.
-std::vector<std::string> secret_words(const Part& part) {
+// Words of the command that name a secret, or a pattern that may: what a program is given to look for is none.
+std::vector<std::string> secret_words(const SimpleCommand& command) {
   std::vector<std::string> found;
-  const bool finds = has_word("find fd", program_name(part));
-  const bool starts = part.starts_more || has_any_of(part, "-exec -execdir -ok -okdir -x --exec");
-  const bool shows = !has_word("ls echo printf rm git du stat file test chmod", program_name(part));
-  for (std::size_t i = 0; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
-    const bool sought = finds && starts && i > 0 && has_word("-name -iname -path -wholename", part.argv[i - 1].text);
+  const bool finds = has_word("find fd", program_name(command));
+  const bool starts = command.starts_more || has_any_of(command, "-exec -execdir -ok -okdir -x --exec");
+  const bool shows = !has_word("ls echo printf rm git du stat file test chmod", program_name(command));
+  for (std::size_t i = 0; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
+    const bool sought = finds && starts && i > 0 && has_word("-name -iname -path -wholename", command.argv[i - 1].text);
     if (is_secret_path(word.text)) found.push_back(word.text);
     else if ((word.pattern && shows && !finds) || sought) std::ranges::move(secrets_matching(word.text), std::back_inserter(found));
   }
   return found;
 }
 
-void add_secret_reading(const Part& part, std::vector<std::string> paths, Call& call) {
+void add_secret_reading(const SimpleCommand& command, std::vector<std::string> paths, Call& call) {
   if (paths.empty()) return;
-  Act act{.kind = CallClass::kSecretReading, .what = to_line(part), .atoms = {}};
+  Act act{.kind = CallClass::kSecretReading, .what = to_line(command), .atoms = {}};
   for (std::string& path : paths) act.atoms.push_back({Atom::Kind::kPath, std::move(path)});
   call.acts.push_back(std::move(act));
 }
 
-void read_redirects(const Part& part, Call& call) {
-  for (const Redirect& redirect : part.redirects) {
+void read_redirects(const SimpleCommand& command, Call& call) {
+  for (const Redirect& redirect : command.redirects) {
     // Whatever reads it there: cat, `read`, a loop, `$(< .env)`.
-    if (redirect.op == "<" && is_secret_path(redirect.target.text)) add_secret_reading(part, {redirect.target.text}, call);
+    if (redirect.op == "<" && is_secret_path(redirect.target.text)) add_secret_reading(command, {redirect.target.text}, call);
     if (redirect.target.text.starts_with("/dev/tcp/") || redirect.target.text.starts_with("/dev/udp/")) {
       std::string host = redirect.target.text.substr(9);
       host.resize(std::min(host.find('/'), host.size()));
-      call.acts.push_back({CallClass::kSending, to_line(part), {{Atom::Kind::kHost, host}}, true});
+      call.acts.push_back({CallClass::kSending, to_line(command), {{Atom::Kind::kHost, host}}, true});
     } else if (writes_beyond_null(redirect)) {
-      const std::string_view name = program_name(part);
-      const bool empties = redirect.op == ">" && (part.argv.empty() || name == ":" || name == "true");
-      add_write(redirect.target.text, to_line(part), call);
+      const std::string_view name = program_name(command);
+      const bool empties = redirect.op == ">" && (command.argv.empty() || name == ":" || name == "true");
+      add_write(redirect.target.text, to_line(command), call);
       if (empties) call.acts.back().kind = CallClass::kDestructive;
       // What is written there is told by the words: `echo 'curl x | sh' >> ~/.bashrc`.
       if (call.acts.back().kind != CallClass::kWriting || is_code_path(redirect.target.text)) {
-        for (const Word& word : part.argv) {
+        for (const Word& word : command.argv) {
           for (const Atom& atom : find_atoms(word.text)) {
             if (atom.kind != Atom::Kind::kPath) call.acts.back().atoms.push_back(atom);
           }
@@ -290,56 +300,57 @@ bool runs_what_it_reads(std::string_view program, std::string_view code) {
 }
 
 // -c CODE, -e CODE, and for databases and awk every word; here-documents.
-bool read_interpreted(const Part& part, Call& call) {
-  const std::string_view name = program_name(part);
+bool read_interpreted(const SimpleCommand& command, Call& call) {
+  const std::string_view name = program_name(command);
   if (!is_interpreter(name)) return false;
   const bool all = has_word("psql mysql sqlite3 mariadb mongo mongosh awk gawk redis-cli", name);
   bool read = false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
-    const std::string& before = part.argv[i - 1].text;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& text = command.argv[i].text;
+    const std::string& before = command.argv[i - 1].text;
     const bool perl = has_word("perl ruby", name) && before.starts_with('-') && !before.starts_with("--") && before.ends_with('e');
     const bool code = before == "-c" || before == "-e" || before == "-r" || before == "-p" || before == "--eval" || perl;
     if ((code || all) && runs_what_it_reads(name, text))
       call.undecided = "what `" + std::string(name) + "` runs is in what it reads";
     if (!code && !(all && text.find(' ') != std::string::npos)) continue;
-    read_code(text, to_line(part), call, text);
+    read_code(text, to_line(command), call, text);
     read = true;
   }
-  for (const Redirect& redirect : part.redirects) {
+  for (const Redirect& redirect : command.redirects) {
     if (!redirect.op.starts_with("<<")) continue;
-    read_code(redirect.target.text, to_line(part), call, redirect.target.text);
+    read_code(redirect.target.text, to_line(command), call, redirect.target.text);
     read = true;
   }
   return read;
 }
 
 // curl and its kind: with content or a changing method it sends, else it fetches.
-bool read_transfer(const Part& part, Call& call) {
-  const std::string_view name = program_name(part);
+bool read_transfer(const SimpleCommand& command, Call& call) {
+  const std::string_view name = program_name(command);
   if (!has_word("curl wget http https xh aria2c fetch lynx w3m", name)) return false;
-  Act act{.kind = CallClass::kFetching, .what = to_line(part), .atoms = {}};
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
+  Act act{.kind = CallClass::kFetching, .what = to_line(command), .atoms = {}};
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& text = command.argv[i].text;
     const bool data = text.starts_with("--data") || text.starts_with("--form") || text.starts_with("--upload") ||
                       text.starts_with("--post") || text.starts_with("--json") || text.starts_with("--body") ||
                       (name == "curl" && (text.starts_with("-d") || text.starts_with("-F") || text.starts_with("-T")));
     const bool method = has_word("POST PUT DELETE PATCH", text) || has_word("-XPOST -XPUT -XDELETE -XPATCH", text) ||
                         (text.starts_with("--request=") || text.starts_with("--method="));
     if (data || method) act.kind = CallClass::kSending, act.payload = true;
-    if (!part.argv[i].fixed && part.argv[i].expands) act.payload = true;  // curl "https://x/?$(...)"
+    if (!command.argv[i].fixed && command.argv[i].expands) act.payload = true;  // curl "https://x/?$(...)"
     for (Atom& atom : find_atoms(text)) {
       if (atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kAddress)
         act.atoms.push_back(atom);
     }
   }
-  if (!part.upstream.empty()) act.payload = true;
+  if (!command.upstream.empty()) act.payload = true;
   call.acts.push_back(std::move(act));
   return true;
 }
 
-bool touches_content(const Part& part) noexcept {
-  return !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op == "<"; });
+bool touches_content(const SimpleCommand& command) noexcept {
+  return !command.upstream.empty() ||
+         std::ranges::any_of(command.redirects, [](const Redirect& redirect) { return redirect.op == "<"; });
 }
 
 // Programs that put the content of files elsewhere, as it is or in another form.
@@ -356,14 +367,14 @@ std::string_view path_in(std::string_view word) noexcept {
 
 // A secret's content goes into another file: what was known of that name is not known of the new one. Its own act, since the other
 // looks at where it is written alone.
-void read_secret_copy(const Part& part, Call& call) {
-  const std::string_view name = program_name(part);
+void read_secret_copy(const SimpleCommand& command, Call& call) {
+  const std::string_view name = program_name(command);
   const bool moves = has_word(kMovers, name), reads = has_word(kReaders, name);
   if (!moves && !reads && !has_word(kPackers, name)) return;
   std::vector<std::string_view> operands, sources;
   std::string_view into;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string_view text = part.argv[i].text, before = part.argv[i - 1].text;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string_view text = command.argv[i].text, before = command.argv[i - 1].text;
     if (text.starts_with("of=")) into = text.substr(3);
     if (text.starts_with("--target-directory=")) into = text.substr(text.find('=') + 1);
     if (text.starts_with('-') && text != "-") continue;
@@ -374,12 +385,12 @@ void read_secret_copy(const Part& part, Call& call) {
     into = operands.back();
     operands.pop_back();
   }
-  for (const Redirect& redirect : part.redirects) {
+  for (const Redirect& redirect : command.redirects) {
     if (redirect.op == "<") operands.emplace_back(redirect.target.text);
     else if (writes_beyond_null(redirect)) into = redirect.target.text;
   }
   if (reads && into.empty()) return;
-  Act act{.kind = CallClass::kSecretReading, .what = to_line(part), .atoms = {}};
+  Act act{.kind = CallClass::kSecretReading, .what = to_line(command), .atoms = {}};
   for (const std::string_view operand : operands) {
     if (is_secret_path(operand)) act.atoms.push_back({Atom::Kind::kPath, std::string(operand)});
   }
@@ -389,33 +400,34 @@ void read_secret_copy(const Part& part, Call& call) {
 }
 
 // cp, mv, tee, install, ln, sed -i: where they write.
-bool read_copy(const Part& part, Call& call) {
-  const std::string_view name = program_name(part);
+bool read_copy(const SimpleCommand& command, Call& call) {
+  const std::string_view name = program_name(command);
   if (name == "tee") {
-    for (std::size_t i = 1; i < part.argv.size(); ++i) {
-      if (!part.argv[i].text.starts_with('-')) add_write(part.argv[i].text, to_line(part), call);
+    for (std::size_t i = 1; i < command.argv.size(); ++i) {
+      if (!command.argv[i].text.starts_with('-')) add_write(command.argv[i].text, to_line(command), call);
     }
     return true;
   }
-  const bool edits = name == "sed" && has_any_of(part, "-i --in-place -i.bak");
+  const bool edits = name == "sed" && has_any_of(command, "-i --in-place -i.bak");
   if (!has_word("cp mv install ln", name) && !edits) return false;
   const Word* last = nullptr;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (!part.argv[i].text.starts_with('-')) last = &part.argv[i];
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (!command.argv[i].text.starts_with('-')) last = &command.argv[i];
   }
   if (last == nullptr) return true;
-  add_write(last->text, to_line(part), call);
+  add_write(last->text, to_line(command), call);
   Act& act = call.acts.back();
-  if (name == "mv" && has_word("/dev/null /tmp", last->text)) act.kind = CallClass::kDestructive, act.atoms = atoms_of(part, false);
+  if (name == "mv" && has_word("/dev/null /tmp", last->text))
+    act.kind = CallClass::kDestructive, act.atoms = atoms_of(command, false);
   if (act.kind != CallClass::kWriting) {
-    act.atoms = atoms_of(part, false);
+    act.atoms = atoms_of(command, false);
   }
   return true;
 }
 
-bool raises_mode(const Part& part) noexcept {
-  const Word* mode = operand(part, 0);
-  if (program_name(part) != "chmod" || mode == nullptr) return false;
+bool raises_mode(const SimpleCommand& command) noexcept {
+  const Word* mode = operand(command, 0);
+  if (program_name(command) != "chmod" || mode == nullptr) return false;
   const std::string& text = mode->text;
   const bool octal = text.find_first_not_of("01234567") == std::string::npos;
   if (octal) return text.size() >= 4 ? text[text.size() - 4] != '0' : !text.empty() && ((text.back() - '0') & 2) != 0;
@@ -424,10 +436,10 @@ bool raises_mode(const Part& part) noexcept {
 }
 
 // `at`, `crontab -`: what comes through the pipe decides.
-void add_upstream(const Script& script, const Part& part, Act& act) {
-  for (const Range& range : part.upstream) {
-    for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()); ++i) {
-      for (const Word& word : script.parts[i].argv) {
+void add_upstream(const Script& script, const SimpleCommand& command, Act& act) {
+  for (const Range& range : command.upstream) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.commands.size()); ++i) {
+      for (const Word& word : script.commands[i].argv) {
         const auto atoms = find_atoms(word.text);
         act.atoms.insert(act.atoms.end(), atoms.begin(), atoms.end());
       }
@@ -435,30 +447,30 @@ void add_upstream(const Script& script, const Part& part, Act& act) {
   }
 }
 
-bool reads_secret(const Part& part) { return !secret_words(part).empty(); }
+bool reads_secret(const SimpleCommand& command) { return !secret_words(command).empty(); }
 
-void note_secrets(const Part& part, Call& call) {
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (is_identity_option(part.argv[i - 1].text)) continue;
-    std::string_view text = part.argv[i].text;
+void note_secrets(const SimpleCommand& command, Call& call) {
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (is_identity_option(command.argv[i - 1].text)) continue;
+    std::string_view text = command.argv[i].text;
     text.remove_prefix(std::min(text.find_last_of("=@") + 1, text.size()));
     if (is_secret_path(text)) call.secrets.emplace_back(text);
   }
-  for (const Word& word : part.argv) {  // identity files are no patterns
+  for (const Word& word : command.argv) {  // identity files are no patterns
     if (word.pattern) std::ranges::move(secrets_matching(word.text), std::back_inserter(call.secrets));
   }
-  for (const Redirect& redirect : part.redirects) {
+  for (const Redirect& redirect : command.redirects) {
     if (redirect.op == "<" && is_secret_path(redirect.target.text)) call.secrets.push_back(redirect.target.text);
   }
-  const std::string_view name = program_name(part);
-  if (name == "printenv" || (name == "env" && part.argv.size() == 1)) call.secrets.emplace_back(name);
+  const std::string_view name = program_name(command);
+  if (name == "printenv" || (name == "env" && command.argv.size() == 1)) call.secrets.emplace_back(name);
 }
 
 // A program of nobody's table: its name and first word may still say what it does ("./bank transfer").
-CallClass class_by_words(const Part& part) {
-  const std::string_view name = program_name(part);
+CallClass class_by_words(const SimpleCommand& command) {
+  const std::string_view name = program_name(command);
   CallClass kind = name.empty() || is_shell(name) ? CallClass::kRunning : class_of_tool(name.substr(0, name.find('.')));
-  const Word* sub = operand(part, 0);
+  const Word* sub = operand(command, 0);
   if (sub != nullptr && sub->text.find_first_of("/. ") == std::string::npos) {
     const CallClass by_sub = class_of_tool(sub->text);
     if (by_sub == CallClass::kCommitment || by_sub == CallClass::kDestructive || by_sub == CallClass::kPrivilege ||
@@ -470,42 +482,43 @@ CallClass class_by_words(const Part& part) {
 
 }  // namespace
 
-void read_part(const Script& script, const Part& part, Call& call) {
-  read_redirects(part, call);
-  note_secrets(part, call);
-  if (part.argv.empty()) return;
-  read_secret_copy(part, call);
-  if (has_word("awk gawk mawk nawk perl ruby find fd", program_name(part))) add_secret_reading(part, secret_words(part), call);
-  if (read_transfer(part, call) || read_interpreted(part, call)) return;
-  const std::string line = to_line(part);
-  if (raises_mode(part)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(part, true)});
-  const std::string_view name = program_name(part);
-  const bool lists = (name == "crontab" && has_any_of(part, "-l")) || (name == "ln" && !reads_secret(part));
-  if (const auto kind = class_by_table(part); kind && !lists) {
+void read_command(const Script& script, const SimpleCommand& command, Call& call) {
+  read_redirects(command, call);
+  note_secrets(command, call);
+  if (command.argv.empty()) return;
+  read_secret_copy(command, call);
+  if (has_word("awk gawk mawk nawk perl ruby find fd", program_name(command)))
+    add_secret_reading(command, secret_words(command), call);
+  if (read_transfer(command, call) || read_interpreted(command, call)) return;
+  const std::string line = to_line(command);
+  if (raises_mode(command)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(command, true)});
+  const std::string_view name = program_name(command);
+  const bool lists = (name == "crontab" && has_any_of(command, "-l")) || (name == "ln" && !reads_secret(command));
+  if (const auto kind = class_by_table(command); kind && !lists) {
     const bool has_sub = has_word(
         "git docker podman kubectl npm pnpm yarn pip pip3 cargo gem gh aws apt apt-get brew go uv terraform helm systemctl "
         "gcloud az",
         name);
-    Act act{*kind, line, atoms_of(part, has_sub)};
-    act.payload = *kind == CallClass::kSending && (touches_content(part) || has_word("scp rsync sftp aws gsutil rclone", name));
-    if (*kind == CallClass::kPersistence) add_upstream(script, part, act);
+    Act act{*kind, line, atoms_of(command, has_sub)};
+    act.payload = *kind == CallClass::kSending && (touches_content(command) || has_word("scp rsync sftp aws gsutil rclone", name));
+    if (*kind == CallClass::kPersistence) add_upstream(script, command, act);
     call.acts.push_back(std::move(act));
     return;
   }
-  if (read_copy(part, call)) return;
-  if (!part.starts_more && !why_not_read_only(part)) {
-    std::vector<std::string> secrets = secret_words(part);
-    Act act{secrets.empty() ? CallClass::kReading : CallClass::kSecretReading, line, atoms_of(part, false)};
+  if (read_copy(command, call)) return;
+  if (!command.starts_more && !why_not_read_only(command)) {
+    std::vector<std::string> secrets = secret_words(command);
+    Act act{secrets.empty() ? CallClass::kReading : CallClass::kSecretReading, line, atoms_of(command, false)};
     for (std::string& path : secrets) {
       Atom atom{Atom::Kind::kPath, std::move(path)};
       if (std::ranges::find(act.atoms, atom) == act.atoms.end()) act.atoms.push_back(std::move(atom));
     }
     return call.acts.push_back(std::move(act));
   }
-  if (part.starts_more) return;
-  const CallClass kind = class_by_words(part);
-  Act act{kind, line, atoms_of(part, kind != CallClass::kRunning)};
-  if (part.argv[0].text.find('/') != std::string::npos) act.atoms.push_back({Atom::Kind::kPath, part.argv[0].text});
+  if (command.starts_more) return;
+  const CallClass kind = class_by_words(command);
+  Act act{kind, line, atoms_of(command, kind != CallClass::kRunning)};
+  if (command.argv[0].text.find('/') != std::string::npos) act.atoms.push_back({Atom::Kind::kPath, command.argv[0].text});
   call.acts.push_back(std::move(act));
 }
 

@@ -6,7 +6,7 @@
 #include "belljar/command_rules.h"
 #include "guard/judge.h"
 #include "policy/permit.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/wrappers.h"
 
@@ -26,12 +26,12 @@ std::string script_of(const Command& command) {
 }
 
 // A shell that runs its standard input, and gets that from whoever started it.
-bool reads_what_comes(const guard::PartVerdict& verdict) {
-  const shell::Part& part = verdict.part;
-  const bool given = !part.upstream.empty() || std::ranges::any_of(part.redirects, [](const shell::Redirect& redirect) {
+bool reads_what_comes(const guard::CommandVerdict& verdict) {
+  const shell::SimpleCommand& command = verdict.command;
+  const bool given = !command.upstream.empty() || std::ranges::any_of(command.redirects, [](const shell::Redirect& redirect) {
     return redirect.op.starts_with('<');
   });
-  return !given && shell::reads_script_from_stdin(part);
+  return !given && shell::reads_script_from_stdin(command);
 }
 
 // A judge for many threads.
@@ -47,7 +47,7 @@ class Shared {
     }
     const std::lock_guard guard(mutex_);
     guard::Verdict verdict = judge_.judge(script, input.bytes);
-    if (input.open && std::ranges::any_of(verdict.parts, reads_what_comes)) {
+    if (input.open && std::ranges::any_of(verdict.commands, reads_what_comes)) {
       verdict.unread.push_back({"what it is told to run comes over a pipe or a terminal, and nobody has seen it", {}});
       verdict.decision = std::max(verdict.decision, guard::Decision::kPrompt);
       verdict.read_only = false;

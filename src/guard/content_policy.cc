@@ -1,3 +1,17 @@
+// What a model is shown of content from outside: passed, stripped, marked, summarised or withheld, by where
+// it came from.
+//
+// A rule has two actions: one for all content of a source, and a stricter one for content in which the
+// detector finds something (`suspicious`). The stricter of the two is done; the detector is asked only where
+// its answer can change that.
+//
+// strip() takes out what a person would not see: characters without a shape, terminal control sequences, HTML
+// comments, elements with a style that hides them. Then whole lines in which the detector finds a sign are
+// replaced by a note. It is a filter on spelling and promises no more. datamark() joins words by a mark that
+// does not occur in the text, so that a model can tell data from what the user wrote; the mark is removed
+// from the text first, since content must not be able to end its own marking.
+//
+// A summary is made by a hook of the caller. If it fails, the content is withheld and not shown as it was.
 #include "belljar/content_policy.h"
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// What developers run every day, so that judging by provenance does not ask about it.
+//
+// A README says `npm test`, and the model runs it because every project does: that the words stand in a text
+// proves nothing. So builds, tests and formatters with their usual targets, the products they make anew, and
+// the installation of what a project lists itself are left out, as long as no suspicious text speaks of them.
+// The lists are short and by name. A program that is not in them is merely judged like any other.
+//
+// command_words() is the other side: what of a command is so particular that finding it word by word in a
+// text means something. That is a command with eight characters of arguments or more, or a file of the
+// workspace that is run. A file that a build makes or that a build system brings (`./configure`, `./gradlew`)
+// says nothing about anybody's intention.
 #include "guard/daily.h"
 
 #include <algorithm>

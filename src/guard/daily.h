@@ -1,5 +1,5 @@
-// What developers run every day in every project, and is no question: builds, tests, their products. And what of a command may have
-// been taken from a text.
+// Everyday commands of developers, in every project the same: builds, tests, their products. Provenance alone is
+// no reason to ask about those. Also the words by which a command would be found in a text.
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@ namespace belljar::guard {
 // As seen from the workspace; a path elsewhere stays as it is.
 std::string_view inside(std::string_view path, std::string_view workspace) noexcept;
 
-// What is built, tested and formatted every day, with the targets that projects have. `npx jest` and `python3 -m pytest` count as
-// `jest` and `pytest`.
+// Builds, tests and formatters with the targets that projects have. `npx jest` and `python3 -m pytest` count
+// as `jest` and `pytest`.
 bool is_development(const Act& act);
 
-// What a build makes anew: `make clean` and its like delete it every day.
+// Products of a build, which `make clean` and its like delete every day.
 bool is_product(const Atom& atom, std::string_view workspace);
 
 // Installs what the project itself lists: `pip install -r requirements.txt`, `npm ci`; no package is named.
 bool installs_what_is_listed(const Act& act);
 
-// What would stand in a text that a model took this command from, normalised like one.
+// The words that a text would have from which a model took this command, normalised like the text.
 struct CommandWords {
   // Program and arguments, if these have eight characters and more; else empty. `npm test` and `ls -la` are nobody's idea.
   std::vector<std::string> all;

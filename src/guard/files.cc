@@ -1,4 +1,16 @@
-// What a call shows of files, and what it writes into files that a later one runs.
+// Which files a command shows, what a call writes into files, and what such a file does when it is run later.
+//
+// Both directions serve Turn. If a command shows a file, its output is the file's content and gets the file's
+// name, so that a later quote can say where it came from. If a call writes a file, the text is kept; when an
+// act runs that file, the text is read as code of that act, and its strings are traced like those of the
+// command line.
+//
+// Only what stands in the call itself is known: arguments of a tool, here-documents, words of echo and
+// printf, lines that a patch adds. Output of another program is not. What is known only in part is noted as
+// not decided, which leads to a question when it is run. Of a Makefile the recipes are read, of package.json
+// the scripts, of a shell script everything. Of other languages only string literals count as targets: the
+// rest of a program is about its own subject, and tracing each word of it would find every text that talks
+// about the same thing.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -22,11 +34,11 @@ namespace belljar::guard {
 using shell::has_word;
 using shell::is_shell;
 using shell::lower;
-using shell::Part;
 using shell::Range;
 using shell::Redirect;
 using shell::Script;
 using shell::ShellReader;
+using shell::SimpleCommand;
 using shell::Word;
 
 namespace {
@@ -38,15 +50,16 @@ constexpr std::string_view kShow =
 constexpr std::string_view kSearch = "grep egrep fgrep zgrep rg ag ack sed gsed awk gawk mawk nawk jq yq";
 constexpr std::string_view kShowOfGit = "show diff log blame annotate grep cat-file whatchanged";
 
-bool is_inside(const Part& part, std::string_view wrapper) {
-  return std::ranges::any_of(part.inside, [&](const std::string& each) { return each.starts_with(wrapper); });
+bool is_inside(const SimpleCommand& command, std::string_view wrapper) {
+  return std::ranges::any_of(command.inside, [&](const std::string& each) { return each.starts_with(wrapper); });
 }
 
 // What echo and printf print. Of a format that takes words (`printf '%s\n' a b`) the words, a line each.
-std::string printed_words(const Part& part) {
-  const bool format = part.argv.size() > 2 && program_name(part) == "printf" && part.argv[1].text.find('%') != std::string::npos;
+std::string printed_words(const SimpleCommand& command) {
+  const bool format =
+      command.argv.size() > 2 && program_name(command) == "printf" && command.argv[1].text.find('%') != std::string::npos;
   std::string text;
-  for (std::size_t i = format ? 2 : 1; i < part.argv.size(); ++i) text += part.argv[i].text + (format ? "\n" : " ");
+  for (std::size_t i = format ? 2 : 1; i < command.argv.size(); ++i) text += command.argv[i].text + (format ? "\n" : " ");
   for (const std::string_view escape : {"\\n", "\\t"}) {  // printf, echo -e
     for (std::size_t at = text.find(escape); at != std::string::npos; at = text.find(escape, at + 1))
       text.replace(at, 2, escape == "\\n" ? "\n" : "\t");
@@ -54,26 +67,26 @@ std::string printed_words(const Part& part) {
   return text + "\n";
 }
 
-// What a part prints, as far as it stands in the call; nullopt: nothing is known of it (a compiler's output).
-std::optional<WrittenFile> printed_by(const Script& script, const Part& part, int depth = 0) {
+// What a command prints, as far as it stands in the call; nullopt: nothing is known of it (a compiler's output).
+std::optional<WrittenFile> printed_by(const Script& script, const SimpleCommand& command, int depth = 0) {
   constexpr int kDeepest = 4;
   WrittenFile result;
-  const std::string_view name = program_name(part);
+  const std::string_view name = program_name(command);
   if (has_word("echo printf", name)) {
-    result.text = printed_words(part);
-    result.decided = std::ranges::none_of(part.argv, [](const Word& word) { return !word.from.empty(); });
+    result.text = printed_words(command);
+    result.decided = std::ranges::none_of(command.argv, [](const Word& word) { return !word.from.empty(); });
     return result;
   }
   const bool passes = has_word("cat tee", name);
   if (!passes && !has_word(kShow, name) && !has_word(kSearch, name) && name != "tr") return std::nullopt;
-  const bool files = name != "tee" && part.argv.size() > 1;
-  for (const Redirect& redirect : part.redirects) {
+  const bool files = name != "tee" && command.argv.size() > 1;
+  for (const Redirect& redirect : command.redirects) {
     if (redirect.op.starts_with("<<")) result.text += redirect.target.text + "\n";
     else if (redirect.op == "<") result.decided = false;
   }
-  for (const Range& range : part.upstream) {
-    for (std::size_t i = range.first; i < std::min(range.last, script.parts.size()) && depth < kDeepest; ++i) {
-      const auto before = printed_by(script, script.parts[i], depth + 1);
+  for (const Range& range : command.upstream) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.commands.size()) && depth < kDeepest; ++i) {
+      const auto before = printed_by(script, script.commands[i], depth + 1);
       if (!before) continue;
       result.text += before->text;
       result.decided = result.decided && before->decided;
@@ -166,34 +179,34 @@ bool is_test_name(std::string_view name) {
 
 }  // namespace
 
-void note_shown(const Part& part, Call& call) {
-  const std::string_view name = program_name(part);
+void note_shown(const SimpleCommand& command, Call& call) {
+  const std::string_view name = program_name(command);
   const bool search = has_word(kSearch, name), show = has_word(kShow, name);
-  for (const Redirect& redirect : part.redirects) {
-    const bool reads = part.argv.empty() || search || show || has_word("read mapfile readarray", name);
+  for (const Redirect& redirect : command.redirects) {
+    const bool reads = command.argv.empty() || search || show || has_word("read mapfile readarray", name);
     if (redirect.op == "<" && reads && redirect.target.text != "/dev/null") call.shows.push_back(redirect.target.text);
   }
   if (name == "git") {
-    for (std::size_t i = 1; i < part.argv.size(); ++i) {
-      if (has_word(kShowOfGit, part.argv[i].text)) return call.shows.push_back(to_line(part).substr(0, 200));
+    for (std::size_t i = 1; i < command.argv.size(); ++i) {
+      if (has_word(kShowOfGit, command.argv[i].text)) return call.shows.push_back(to_line(command).substr(0, 200));
     }
   }
   if (!show && !search) return;
   const std::size_t before = call.shows.size();
   bool pattern = search;
-  bool below = has_word("rg ag ack", name) && part.upstream.empty();
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
+  bool below = has_word("rg ag ack", name) && command.upstream.empty();
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& text = command.argv[i].text;
     if (has_word("-r -R -rn -nr -Rn -rl -rni -rin --recursive", text)) below = true;
     if (search && has_word("-e -f --regexp --file --expression", text)) pattern = false;
     if (text.starts_with('-') || text.empty()) continue;
-    const bool number = part.argv[i - 1].text.starts_with('-') && text.find_first_not_of("0123456789,+") == std::string::npos;
+    const bool number = command.argv[i - 1].text.starts_with('-') && text.find_first_not_of("0123456789,+") == std::string::npos;
     if (number) continue;  // head -n 40 x
     if (std::exchange(pattern, false)) continue;
     call.shows.push_back(text);
   }
-  const bool given = is_inside(part, "xargs") || is_inside(part, "find");
-  if (call.shows.size() == before && (below || given)) call.shows.push_back(to_line(part).substr(0, 200));
+  const bool given = is_inside(command, "xargs") || is_inside(command, "find");
+  if (call.shows.size() == before && (below || given)) call.shows.push_back(to_line(command).substr(0, 200));
 }
 
 std::string name_of_shown(const Call& call) {
@@ -206,29 +219,29 @@ std::string name_of_shown(const Call& call) {
   return name;
 }
 
-void note_written(const Script& script, const Part& part, Call& call) {
+void note_written(const Script& script, const SimpleCommand& command, Call& call) {
   std::vector<std::string> places;
-  for (const Redirect& redirect : part.redirects) {
+  for (const Redirect& redirect : command.redirects) {
     if (goes_to_a_file(redirect)) places.push_back(redirect.target.text);
   }
-  if (program_name(part) == "tee") {
-    for (std::size_t i = 1; i < part.argv.size(); ++i) {
-      if (!part.argv[i].text.starts_with('-')) places.push_back(part.argv[i].text);
+  if (program_name(command) == "tee") {
+    for (std::size_t i = 1; i < command.argv.size(); ++i) {
+      if (!command.argv[i].text.starts_with('-')) places.push_back(command.argv[i].text);
     }
   }
-  const bool made = has_word("make gmake", program_name(part));
+  const bool made = has_word("make gmake", program_name(command));
   if (made) places.emplace_back("-");  // make -f -
   if (places.empty()) return;
   std::optional<WrittenFile> content;
   if (made) {
-    for (const Redirect& redirect : part.redirects) {
+    for (const Redirect& redirect : command.redirects) {
       if (redirect.op.starts_with("<<")) content = WrittenFile{.text = redirect.target.text};
     }
   } else {
-    content = printed_by(script, part);
+    content = printed_by(script, command);
   }
   if (!content) return;
-  const bool appends = std::ranges::any_of(part.redirects, [](const Redirect& redirect) { return redirect.op == ">>"; });
+  const bool appends = std::ranges::any_of(command.redirects, [](const Redirect& redirect) { return redirect.op == ">>"; });
   content->whole = !appends;
   for (std::string& place : places) {
     content->path = std::move(place);

@@ -22,9 +22,9 @@ std::string_view to_string(Dialect dialect) noexcept {
   return dialect == Dialect::kSrt ? "srt settings" : dialect == Dialect::kCodex ? "Codex config.toml" : "SandboxSettings";
 }
 
-std::string_view to_string(Field::Fate fate) noexcept {
+std::string_view to_string(Field::Treatment treatment) noexcept {
   constexpr std::string_view kNames[] = {"policy", "permission", "not needed", "refused", "other"};
-  return kNames[static_cast<std::size_t>(fate)];
+  return kNames[static_cast<std::size_t>(treatment)];
 }
 
 std::string to_toml(const PermissionSettings& settings) {

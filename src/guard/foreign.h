@@ -15,7 +15,7 @@ enum class Dialect { kSandboxSettings, kSrt, kCodex };
 std::string_view to_string(Dialect dialect) noexcept;
 
 struct Field {
-  enum class Fate {
+  enum class Treatment {
     kPolicy,
     kPermission,
     kNotNeeded,
@@ -23,12 +23,12 @@ struct Field {
     kOther
   };  // kOther: a setting that has nothing to do with sandboxes
   std::string name;  // "network.allowedDomains"
-  Fate fate = Fate::kPolicy;
+  Treatment treatment = Treatment::kPolicy;
   std::string detail;  // what became of it, or why not
   std::string note{};  // what somebody may expect of it that it does not do
   bool operator==(const Field&) const = default;
 };
-std::string_view to_string(Field::Fate fate) noexcept;
+std::string_view to_string(Field::Treatment treatment) noexcept;
 
 struct Imported {
   Dialect dialect = Dialect::kSandboxSettings;

@@ -15,7 +15,7 @@ namespace belljar::guard {
 
 using policy::Member;
 using policy::Node;
-using Fate = Field::Fate;
+using Treatment = Field::Treatment;
 
 namespace {
 
@@ -23,48 +23,49 @@ constexpr std::string_view kCodexProxy =
     "its proxy is another: write network.mode = \"proxy\" and the hosts under network.allowed_domains in a policy";
 constexpr std::string_view kWorkspaceWrite = "sandbox_workspace_write.";
 
-constexpr Meaning kCodex[] = {
-    {"sandbox_mode", How::kMode, "mode"},
-    {"sandbox_workspace_write.writable_roots", How::kPaths, "filesystem.writable_roots"},
-    {"sandbox_workspace_write.network_access", How::kNetwork, "network.mode"},
-    {"sandbox_workspace_write.exclude_tmpdir_env_var", How::kFlag, "filesystem.exclude_tmpdir_env_var"},
-    {"sandbox_workspace_write.exclude_slash_tmp", How::kFlag, "filesystem.exclude_slash_tmp"},
-    {"shell_environment_policy.inherit", How::kText, "environment.inherit"},
-    {"shell_environment_policy.exclude", How::kTexts, "environment.exclude"},
-    {"shell_environment_policy.set", How::kMap, "environment.set"},
-    {"shell_environment_policy.include_only", How::kRefused,
+constexpr FieldRule kCodex[] = {
+    {"sandbox_mode", FieldHandling::kMode, "mode"},
+    {"sandbox_workspace_write.writable_roots", FieldHandling::kPaths, "filesystem.writable_roots"},
+    {"sandbox_workspace_write.network_access", FieldHandling::kNetwork, "network.mode"},
+    {"sandbox_workspace_write.exclude_tmpdir_env_var", FieldHandling::kFlag, "filesystem.exclude_tmpdir_env_var"},
+    {"sandbox_workspace_write.exclude_slash_tmp", FieldHandling::kFlag, "filesystem.exclude_slash_tmp"},
+    {"shell_environment_policy.inherit", FieldHandling::kText, "environment.inherit"},
+    {"shell_environment_policy.exclude", FieldHandling::kTexts, "environment.exclude"},
+    {"shell_environment_policy.set", FieldHandling::kMap, "environment.set"},
+    {"shell_environment_policy.include_only", FieldHandling::kRefused,
      "it filters what `inherit` gives; environment.include only adds. Say inherit = \"none\" and list the names under "
      "environment.pass"},
-    {"shell_environment_policy.experimental_use_profile", How::kOnlyFalse, "a login shell is asked for by `run --login`"},
-    {"shell_environment_policy.ignore_default_excludes", How::kOnlyFalse,
+    {"shell_environment_policy.experimental_use_profile", FieldHandling::kOnlyFalse, "a login shell is asked for by `run --login`"},
+    {"shell_environment_policy.ignore_default_excludes", FieldHandling::kOnlyFalse,
      "variables that look like secrets stay out; name the ones that are needed under environment.pass"},
     // The proxy of Codex' own is what narrows network_access: without it the import would open more than the file does.
-    {"features.network_proxy", How::kOnlyFalse, kCodexProxy},
-    {"network", How::kRefused, kCodexProxy},
-    {"experimental_network", How::kRefused, kCodexProxy},
-    {"approval_policy", How::kApproval, ""},
-    {"profile", How::kNotNeeded, "its sandbox_mode and approval_policy are taken for those of the file"},
-    {"default_permissions", How::kRefused, "permission profiles are written as policies of belljar"},
-    {"permissions", How::kRefused, "permission profiles are written as policies of belljar"},
+    {"features.network_proxy", FieldHandling::kOnlyFalse, kCodexProxy},
+    {"network", FieldHandling::kRefused, kCodexProxy},
+    {"experimental_network", FieldHandling::kRefused, kCodexProxy},
+    {"approval_policy", FieldHandling::kApproval, ""},
+    {"profile", FieldHandling::kNotNeeded, "its sandbox_mode and approval_policy are taken for those of the file"},
+    {"default_permissions", FieldHandling::kRefused, "permission profiles are written as policies of belljar"},
+    {"permissions", FieldHandling::kRefused, "permission profiles are written as policies of belljar"},
 };
 
 }  // namespace
 
-std::span<const Meaning> meanings_of_codex() noexcept { return kCodex; }
+std::span<const FieldRule> field_rules_of_codex() noexcept { return kCodex; }
 
 // A file without a mode means what Codex does where nobody trusts the project; and it reads that table in one mode only.
 void Importer::settle_codex_mode() {
   if (result_.dialect != Dialect::kCodex) return;
   if (!lines_.contains("mode")) {
-    note("sandbox_mode", Fate::kPolicy, "mode = \"read-only\": it is absent, and so Codex has it for a project that nobody trusts");
+    note("sandbox_mode", Treatment::kPolicy,
+         "mode = \"read-only\": it is absent, and so Codex has it for a project that nobody trusts");
     lines_["mode"] = "\"read-only\"";
   }
   if (lines_["mode"] == "\"workspace-write\"") return;
   for (Field& field : result_.fields) {
-    const auto meaning = std::ranges::find(kCodex, field.name, &Meaning::name);
+    const auto meaning = std::ranges::find(kCodex, field.name, &FieldRule::name);
     if (!field.name.starts_with(kWorkspaceWrite) || meaning == std::end(kCodex)) continue;
     lines_.erase(std::string(meaning->target));
-    field.fate = Fate::kNotNeeded;
+    field.treatment = Treatment::kNotNeeded;
     field.detail = "counts only with sandbox_mode = \"workspace-write\"";
   }
 }
@@ -86,7 +87,7 @@ Result<void> Importer::apply_profile(Node& root) {
     if (member.key == "sandbox_mode" || member.key == "approval_policy") {
       std::erase_if(root.members, [&](const Member& own) { return own.key == member.key; });
       root.members.push_back(member);
-    } else if (std::ranges::any_of(kCodex, [&](const Meaning& known) {
+    } else if (std::ranges::any_of(kCodex, [&](const FieldRule& known) {
                  return known.name == member.key || known.name.starts_with(member.key + ".");
                })) {
       refuse(name + "." + member.key, "is not taken from a profile; write it for the whole file");
@@ -104,7 +105,7 @@ Result<void> Importer::approval(const Member& member, const std::string& name) {
     return {};
   }
   result_.has_permission = true;
-  note(name, Fate::kPermission, text == "untrusted" ? "ask_for_reads = false" : "auto_allow_bash_if_sandboxed = true");
+  note(name, Treatment::kPermission, text == "untrusted" ? "ask_for_reads = false" : "auto_allow_bash_if_sandboxed = true");
   return {};
 }
 

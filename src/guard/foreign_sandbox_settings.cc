@@ -21,7 +21,7 @@ namespace belljar::guard {
 
 using policy::Member;
 using policy::Node;
-using Fate = Field::Fate;
+using Treatment = Field::Treatment;
 
 namespace {
 
@@ -30,45 +30,47 @@ constexpr std::string_view kNothingOutside =
     "filesystem.writable_roots";
 
 // SandboxSettings, as documents and SDKs of Blade and Claude spell it.
-constexpr Meaning kSandboxSettings[] = {
-    {"enabled", How::kEnabled, ""},
-    {"autoAllowBashIfSandboxed", How::kPermission, "auto_allow_bash_if_sandboxed"},
-    {"excludedCommands", How::kOnlyFalse, kNothingOutside},
-    {"allowUnsandboxedCommands", How::kOnlyFalse, kNothingOutside},
-    {"failIfUnavailable", How::kOnlyTrue, "what a policy asks and this machine cannot hold is always an error"},
-    {"enableWeakerNestedSandbox", How::kFlag, "enable_weaker_nested_sandbox"},
-    {"ignoreViolations.file", How::kTexts, "ignore_violations.file"},
-    {"ignoreViolations.network", How::kTexts, "ignore_violations.network"},
-    {"network.allowLocalBinding", How::kFlag, "network.allow_local_binding"},
-    {"network.allowUnixSockets", How::kPaths, "network.allow_unix_sockets"},
-    {"network.allowAllUnixSockets", How::kFlag, "network.allow_all_unix_sockets"},
-    {"network.httpProxyPort", How::kUpstream, "http"},
-    {"network.socksProxyPort", How::kUpstream, "socks5h"},
-    {"network.allowedDomains", How::kDomains, "network.allowed_domains"},
-    {"network.deniedDomains", How::kTexts, "network.denied_domains"},
-    {"network.strictAllowlist", How::kOnlyTrue, "a host that no rule allows is refused, never asked about"},
-    {"network.allowManagedDomainsOnly", How::kRefused, "managed settings are the file of the system, /etc/belljar/policy.toml"},
-    {"network.allowMachLookup", How::kOnlyFalse, kMac},
-    {"network.tlsTerminate", How::kOnlyFalse, kNoTls},
-    {"filesystem.allowWrite", How::kPaths, "filesystem.writable_roots"},
-    {"filesystem.denyWrite", How::kPaths, "filesystem.readonly_paths"},
-    {"filesystem.denyRead", How::kPaths, "filesystem.blocked_paths"},
-    {"filesystem.allowRead", How::kReadable, ""},
-    {"filesystem.disabled", How::kOnlyFalse, "it drops all file rules; choose mode = \"danger-full-access\" in a policy, aloud"},
-    {"filesystem.allowManagedReadPathsOnly", How::kRefused,
+constexpr FieldRule kSandboxSettings[] = {
+    {"enabled", FieldHandling::kEnabled, ""},
+    {"autoAllowBashIfSandboxed", FieldHandling::kPermission, "auto_allow_bash_if_sandboxed"},
+    {"excludedCommands", FieldHandling::kOnlyFalse, kNothingOutside},
+    {"allowUnsandboxedCommands", FieldHandling::kOnlyFalse, kNothingOutside},
+    {"failIfUnavailable", FieldHandling::kOnlyTrue, "what a policy asks and this machine cannot hold is always an error"},
+    {"enableWeakerNestedSandbox", FieldHandling::kFlag, "enable_weaker_nested_sandbox"},
+    {"ignoreViolations.file", FieldHandling::kTexts, "ignore_violations.file"},
+    {"ignoreViolations.network", FieldHandling::kTexts, "ignore_violations.network"},
+    {"network.allowLocalBinding", FieldHandling::kFlag, "network.allow_local_binding"},
+    {"network.allowUnixSockets", FieldHandling::kPaths, "network.allow_unix_sockets"},
+    {"network.allowAllUnixSockets", FieldHandling::kFlag, "network.allow_all_unix_sockets"},
+    {"network.httpProxyPort", FieldHandling::kUpstream, "http"},
+    {"network.socksProxyPort", FieldHandling::kUpstream, "socks5h"},
+    {"network.allowedDomains", FieldHandling::kDomains, "network.allowed_domains"},
+    {"network.deniedDomains", FieldHandling::kTexts, "network.denied_domains"},
+    {"network.strictAllowlist", FieldHandling::kOnlyTrue, "a host that no rule allows is refused, never asked about"},
+    {"network.allowManagedDomainsOnly", FieldHandling::kRefused,
      "managed settings are the file of the system, /etc/belljar/policy.toml"},
-    {"enableWeakerNetworkIsolation", How::kOnlyFalse, kMac},
-    {"allowAppleEvents", How::kOnlyFalse, kMac},
-    {"credentials", How::kOnlyFalse, kNoCredentials},
-    {"ripgrep", How::kNotNeeded, kOwn},
-    {"bwrapPath", How::kNotNeeded, kOwn},
-    {"socatPath", How::kNotNeeded, kOwn},
-    {"enabledPlatforms", How::kRefused, "which machines use a policy is for who installs it"},
+    {"network.allowMachLookup", FieldHandling::kOnlyFalse, kMac},
+    {"network.tlsTerminate", FieldHandling::kOnlyFalse, kNoTls},
+    {"filesystem.allowWrite", FieldHandling::kPaths, "filesystem.writable_roots"},
+    {"filesystem.denyWrite", FieldHandling::kPaths, "filesystem.readonly_paths"},
+    {"filesystem.denyRead", FieldHandling::kPaths, "filesystem.blocked_paths"},
+    {"filesystem.allowRead", FieldHandling::kReadable, ""},
+    {"filesystem.disabled", FieldHandling::kOnlyFalse,
+     "it drops all file rules; choose mode = \"danger-full-access\" in a policy, aloud"},
+    {"filesystem.allowManagedReadPathsOnly", FieldHandling::kRefused,
+     "managed settings are the file of the system, /etc/belljar/policy.toml"},
+    {"enableWeakerNetworkIsolation", FieldHandling::kOnlyFalse, kMac},
+    {"allowAppleEvents", FieldHandling::kOnlyFalse, kMac},
+    {"credentials", FieldHandling::kOnlyFalse, kNoCredentials},
+    {"ripgrep", FieldHandling::kNotNeeded, kOwn},
+    {"bwrapPath", FieldHandling::kNotNeeded, kOwn},
+    {"socatPath", FieldHandling::kNotNeeded, kOwn},
+    {"enabledPlatforms", FieldHandling::kRefused, "which machines use a policy is for who installs it"},
 };
 
 }  // namespace
 
-std::span<const Meaning> meanings_of_sandbox_settings() noexcept { return kSandboxSettings; }
+std::span<const FieldRule> field_rules_of_sandbox_settings() noexcept { return kSandboxSettings; }
 
 // Blade and Claude run commands without a sandbox unless `enabled` is true; what the other fields say counts only with one.
 void Importer::settle_off() {
@@ -81,10 +83,10 @@ void Importer::settle_off() {
   lines_["mode"] = "\"danger-full-access\"";
   for (Field& field : result_.fields) {
     const bool is_mode = modes_.contains(field.name) || field.name == "permissionMode";
-    const bool is_dropped = field.fate == Fate::kPolicy || field.name == "autoAllowBashIfSandboxed" ||
-                            (field.fate == Fate::kRefused && field.detail != kUnknown);
+    const bool is_dropped = field.treatment == Treatment::kPolicy || field.name == "autoAllowBashIfSandboxed" ||
+                            (field.treatment == Treatment::kRefused && field.detail != kUnknown);
     if (is_mode || !is_dropped) continue;
-    field.fate = Fate::kNotNeeded;
+    field.treatment = Treatment::kNotNeeded;
     field.detail = "counts only with `enabled`: true";
   }
 }
@@ -116,7 +118,7 @@ void Importer::deny_rule(std::string_view rule) {
   const std::size_t open = std::min(rule.find('('), rule.size());
   const std::string_view tool = rule.substr(0, open);
   const bool reads = tool == "Read";
-  if (!reads && tool != "Edit" && tool != "Write") return note(name, Fate::kOther, "keeps no path from a command");
+  if (!reads && tool != "Edit" && tool != "Write") return note(name, Treatment::kOther, "keeps no path from a command");
   std::string_view inside = rule.substr(std::min(open + 1, rule.size()));
   if (inside.ends_with(')')) inside.remove_suffix(1);
   const bool any_depth = inside.find('/') == std::string_view::npos;
@@ -133,10 +135,10 @@ void Importer::deny_rule(std::string_view rule) {
   add_paths(reads ? "filesystem.blocked_paths" : "filesystem.readonly_paths", {path}, name);
 }
 
-Result<void> Importer::permission(const Meaning& meaning, const Member& member, const std::string& name) {
+Result<void> Importer::permission(const FieldRule& meaning, const Member& member, const std::string& name) {
   result_.has_permission = true;
   result_.permission.auto_allow_bash_if_sandboxed = BELLJAR_TRY(flag(member));
-  note(name, Fate::kPermission, std::string(meaning.target));
+  note(name, Treatment::kPermission, std::string(meaning.target));
   return {};
 }
 
@@ -160,11 +162,11 @@ Result<void> Importer::permission_mode(const Member& member, const std::string& 
       return {};
     }
     modes_[name] = std::nullopt;
-    note(name, Fate::kOther, "has no counterpart; the mode stays `default`");
+    note(name, Treatment::kOther, "has no counterpart; the mode stays `default`");
     return {};
   }
   modes_[name] = found->second;
-  note(name, Fate::kPermission, format("mode = \"{}\"", to_string(found->second)));
+  note(name, Treatment::kPermission, format("mode = \"{}\"", to_string(found->second)));
   return {};
 }
 
@@ -178,7 +180,7 @@ void Importer::settle_permission_mode(const std::vector<std::string>& without) {
       if (field.name != first && field.name != second) continue;
       const std::string& other = field.name == first ? second : first;
       if (is_given_up(other) && !is_given_up(field.name)) continue;
-      field.fate = Fate::kRefused;
+      field.treatment = Treatment::kRefused;
       field.detail = format("says another mode than `{}`", other);
       modes_.erase(field.name);
     }

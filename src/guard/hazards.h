@@ -13,7 +13,7 @@
 
 namespace belljar::guard {
 
-// What a check says of one part.
+// The result of a check on one command.
 struct Finding {
   Decision decision = Decision::kPrompt;
   std::string rule;    // the check's name, a rule's pattern, or "unmatched"
@@ -25,7 +25,7 @@ struct Finding {
 struct Hazard {
   std::string_view name;
   std::string_view doc;
-  std::optional<Finding> (*check)(const shell::Script& script, const shell::Part& part);
+  std::optional<Finding> (*check)(const shell::Script& script, const shell::SimpleCommand& command);
 };
 
 std::span<const Hazard> hazards() noexcept;

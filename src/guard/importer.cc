@@ -1,3 +1,17 @@
+// Foreign settings become a policy: one table row for each field, one class that reads them all.
+//
+// Programs with sandboxes of their own have settings that users have written already. Each field has a row
+// saying what it means here (FieldHandling): it becomes a policy key, concerns asking, needs nothing, or is
+// refused by name. Nothing is dropped in silence. A field that cannot be honoured stops the import until the
+// caller gives it up by name, because a policy that is looser than the file it came from would be worse than
+// none.
+//
+// Some things are known only when all fields were read, so they are settled at the end: a path that is to be
+// readable inside of a hidden one has no counterpart here and is refused if it may lie there (refuse_holes);
+// two proxies become one (settle_upstream); modes that contradict each other are refused together.
+//
+// Each value is then checked on its own by the policy's parser, with the position in the foreign file, so
+// that an error points to a line that the user wrote.
 #include "guard/importer.h"
 
 #include <algorithm>
@@ -23,7 +37,7 @@ namespace belljar::guard {
 
 using policy::Member;
 using policy::Node;
-using Fate = Field::Fate;
+using Treatment = Field::Treatment;
 
 namespace {
 
@@ -31,10 +45,10 @@ constexpr std::string_view kOpensNoHost =
     "it keeps refusals out of reports and opens no host; network.allowed_domains does (`--net proxy --allow-domain HOST`), and "
     "network.host_ports a port of this machine";
 
-std::span<const Meaning> meanings(Dialect dialect) noexcept {
-  if (dialect == Dialect::kSrt) return meanings_of_srt();
-  if (dialect == Dialect::kCodex) return meanings_of_codex();
-  return meanings_of_sandbox_settings();
+std::span<const FieldRule> meanings(Dialect dialect) noexcept {
+  if (dialect == Dialect::kSrt) return field_rules_of_srt();
+  if (dialect == Dialect::kCodex) return field_rules_of_codex();
+  return field_rules_of_sandbox_settings();
 }
 
 bool asks_nothing(const Node& node) noexcept {
@@ -104,7 +118,7 @@ Result<std::vector<std::string>> Importer::texts(const Member& member, bool path
   return result;
 }
 
-Result<void> Importer::domains(const Meaning& meaning, const Member& member, const std::string& name) {
+Result<void> Importer::domains(const FieldRule& meaning, const Member& member, const std::string& name) {
   const auto list = BELLJAR_TRY(texts(member, false));
   say(meaning.target, toml_list(list), name);
   // An empty list means none, never all.
@@ -114,7 +128,7 @@ Result<void> Importer::domains(const Meaning& meaning, const Member& member, con
 }
 
 // The peers hand every host to that proxy unseen; here the list of domains holds before it.
-Result<void> Importer::upstream(const Meaning& meaning, const Member& member, const std::string& name) {
+Result<void> Importer::upstream(const FieldRule& meaning, const Member& member, const std::string& name) {
   if (member.value.kind != Node::Kind::kInteger || member.value.integer < 1 || member.value.integer > 65535)
     return wrong(member, "a port from 1 to 65535");
   proxies_[name] = format("\"{}://127.0.0.1:{}\"", meaning.target, member.value.integer);
@@ -130,7 +144,7 @@ void Importer::settle_upstream() {
   lines_["network.upstream_proxy"] = proxies_[std::string(kHttp)];
   for (Field& field : result_.fields) {
     if (field.name != kSocks) continue;
-    field.fate = Fate::kNotNeeded;
+    field.treatment = Treatment::kNotNeeded;
     field.detail = format("everything leaves by {}: what is not HTTP by CONNECT", kHttp);
   }
 }
@@ -145,7 +159,7 @@ void Importer::add_paths(std::string_view key, const std::vector<std::string>& p
 // Not access = "read": that would make a writable place read-only. Whether it lies in a hidden one is known at the end.
 Result<void> Importer::readable(const Member& member, const std::string& name) {
   holes_ = BELLJAR_TRY(texts(member, true));
-  note(name, Fate::kNotNeeded, "what denyRead does not hide can be read anyway");
+  note(name, Treatment::kNotNeeded, "what denyRead does not hide can be read anyway");
   return {};
 }
 
@@ -158,37 +172,37 @@ void Importer::refuse_holes() {
       const auto hidden =
           std::ranges::find_if(list->second, [&](const auto& path) { return may_lie_in(plain(hole), plain(path)); });
       if (hidden == list->second.end()) continue;
-      field.fate = Fate::kRefused;
+      field.treatment = Treatment::kRefused;
       field.detail = format("{} may lie in {}, and what is hidden has no readable places in it; hide what is beside it",
                             quoted(hole), quoted(*hidden));
     }
   }
 }
 
-Result<void> Importer::field(const Meaning& meaning, const Member& member, const std::string& name) {
+Result<void> Importer::field(const FieldRule& meaning, const Member& member, const std::string& name) {
   switch (meaning.how) {
-    case How::kFlag:
+    case FieldHandling::kFlag:
       say(meaning.target, BELLJAR_TRY(flag(member)) ? "true" : "false", name);
       return {};
-    case How::kTexts:
+    case FieldHandling::kTexts:
       say(meaning.target, toml_list(BELLJAR_TRY(texts(member, false))), name);
       if (meaning.target == "ignore_violations.network" && !member.value.items.empty()) result_.fields.back().note = kOpensNoHost;
       return {};
-    case How::kPaths:
+    case FieldHandling::kPaths:
       add_paths(meaning.target, BELLJAR_TRY(texts(member, true)), name);
       return {};
-    case How::kReadable:
+    case FieldHandling::kReadable:
       return readable(member, name);
-    case How::kDomains:
+    case FieldHandling::kDomains:
       return domains(meaning, member, name);
-    case How::kUpstream:
+    case FieldHandling::kUpstream:
       return upstream(meaning, member, name);
-    case How::kMode:
-    case How::kText:
+    case FieldHandling::kMode:
+    case FieldHandling::kText:
       if (member.value.kind != Node::Kind::kText) return wrong(member, "text");
       say(meaning.target, policy::json_text(member.value.text), name);
       return {};
-    case How::kMap: {
+    case FieldHandling::kMap: {
       if (member.value.kind != Node::Kind::kTable) return wrong(member, "a table of text");
       std::string value = "{";
       for (const Member& each : member.value.members) {
@@ -198,30 +212,31 @@ Result<void> Importer::field(const Meaning& meaning, const Member& member, const
       say(meaning.target, value + "}", name);
       return {};
     }
-    case How::kNetwork:
+    case FieldHandling::kNetwork:
       say(meaning.target, BELLJAR_TRY(flag(member)) ? "\"host\"" : "\"none\"", name);
       return {};
-    case How::kEnabled:
+    case FieldHandling::kEnabled:
       is_on_ = BELLJAR_TRY(flag(member));
       result_.has_permission = true;
-      note(name, Fate::kPermission, is_on_ ? "sandbox = \"on\"" : "mode = \"danger-full-access\"");
+      note(name, Treatment::kPermission, is_on_ ? "sandbox = \"on\"" : "mode = \"danger-full-access\"");
       return {};
-    case How::kPermission:
+    case FieldHandling::kPermission:
       return permission(meaning, member, name);
-    case How::kApproval:
+    case FieldHandling::kApproval:
       return approval(member, name);
-    case How::kOnlyFalse:
-      if (asks_nothing(member.value)) note(name, Fate::kNotNeeded, "asks for nothing");
+    case FieldHandling::kOnlyFalse:
+      if (asks_nothing(member.value)) note(name, Treatment::kNotNeeded, "asks for nothing");
       else refuse(name, meaning.target);
       return {};
-    case How::kOnlyTrue:
-      if (member.value.kind == Node::Kind::kBool && member.value.flag) note(name, Fate::kNotNeeded, std::string(meaning.target));
+    case FieldHandling::kOnlyTrue:
+      if (member.value.kind == Node::Kind::kBool && member.value.flag)
+        note(name, Treatment::kNotNeeded, std::string(meaning.target));
       else refuse(name, meaning.target);
       return {};
-    case How::kNotNeeded:
-      note(name, Fate::kNotNeeded, std::string(meaning.target));
+    case FieldHandling::kNotNeeded:
+      note(name, Treatment::kNotNeeded, std::string(meaning.target));
       return {};
-    case How::kRefused:
+    case FieldHandling::kRefused:
       refuse(name, meaning.target);
       return {};
   }
@@ -235,8 +250,9 @@ Result<void> Importer::table(const Node& node, const std::string& prefix) {
   const auto known = meanings(result_.dialect);
   for (const Member& member : node.members) {
     const std::string name = prefix.empty() ? member.key : prefix + "." + member.key;
-    const auto found = std::ranges::find(known, name, &Meaning::name);
-    const bool is_group = std::ranges::any_of(known, [&](const Meaning& meaning) { return meaning.name.starts_with(name + "."); });
+    const auto found = std::ranges::find(known, name, &FieldRule::name);
+    const bool is_group =
+        std::ranges::any_of(known, [&](const FieldRule& meaning) { return meaning.name.starts_with(name + "."); });
     at_ = member.value.at;
     if (found != known.end()) BELLJAR_CHECK(field(*found, member, name));
     else if (is_group) BELLJAR_CHECK(table(member.value, name));
@@ -287,8 +303,8 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   settle_off();
   settle_permission_mode(without);
   for (const std::string& name : without) {
-    const bool is_refused =
-        std::ranges::any_of(result_.fields, [&](const Field& field) { return field.name == name && field.fate == Fate::kRefused; });
+    const bool is_refused = std::ranges::any_of(
+        result_.fields, [&](const Field& field) { return field.name == name && field.treatment == Treatment::kRefused; });
     if (!is_refused)
       return Error(Code::kInvalidArgument, format("--without {} gives up nothing", quoted(name)))
           .reason(format("no field of that name in {} is refused", quoted(source_.file)))
@@ -296,7 +312,7 @@ Result<Imported> Importer::finish(const std::vector<std::string>& without) {
   }
   std::string refused;
   for (const Field& field : result_.fields) {
-    if (field.fate != Fate::kRefused || std::ranges::find(without, field.name) != without.end()) continue;
+    if (field.treatment != Treatment::kRefused || std::ranges::find(without, field.name) != without.end()) continue;
     refused += format("{}`{}`: {}", refused.empty() ? "" : "; ", escaped(field.name), field.detail);
   }
   if (!refused.empty()) {

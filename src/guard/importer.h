@@ -18,8 +18,8 @@
 
 namespace belljar::guard {
 
-// What a field means here.
-enum class How {
+// How a field of foreign settings is carried over.
+enum class FieldHandling {
   kFlag,        // a boolean policy key
   kTexts,       // a list of text
   kPaths,       // a list of paths, `{path, literal}` allowed; a trailing `/**` is the directory itself
@@ -39,17 +39,17 @@ enum class How {
   kApproval,    // Codex' approval_policy
 };
 
-struct Meaning {
+struct FieldRule {
   std::string_view name;
-  How how;
+  FieldHandling how;
   std::string_view target;  // a policy key, or why not
 };
 
 // In the order of their documents: a row for each field that is known.
-std::span<const Meaning> meanings_of_sandbox_settings() noexcept;
-std::span<const Meaning> meanings_of_srt() noexcept;
-std::span<const Meaning> meanings_of_codex() noexcept;
-// What several of them say of a field that is refused or not needed.
+std::span<const FieldRule> field_rules_of_sandbox_settings() noexcept;
+std::span<const FieldRule> field_rules_of_srt() noexcept;
+std::span<const FieldRule> field_rules_of_codex() noexcept;
+// Reasons that several tables give for a field that is refused or not needed.
 inline constexpr std::string_view kUnknown = "is not a field that is known here";
 inline constexpr std::string_view kMac = "concerns macOS, which this build does not serve";
 inline constexpr std::string_view kOwn = "belljar starts no helper programs";
@@ -74,16 +74,16 @@ class Importer {
   // Of Blade and Claude (foreign_sandbox_settings.cc), beside the table `sandbox`.
   Result<void> rules_of_tools(const policy::Node& permissions);
   Result<void> permission_mode(const policy::Member& member, const std::string& name);
-  void other(const std::string& name) { note(name, Field::Fate::kOther, "is no setting of a sandbox"); }
+  void other(const std::string& name) { note(name, Field::Treatment::kOther, "is no setting of a sandbox"); }
   // What the fields come to together. `without`: refused fields that the caller gives up.
   Result<Imported> finish(const std::vector<std::string>& without);
 
  private:
-  Result<void> field(const Meaning& meaning, const policy::Member& member, const std::string& name);
-  Result<void> permission(const Meaning& meaning, const policy::Member& member, const std::string& name);
+  Result<void> field(const FieldRule& meaning, const policy::Member& member, const std::string& name);
+  Result<void> permission(const FieldRule& meaning, const policy::Member& member, const std::string& name);
   Result<void> approval(const policy::Member& member, const std::string& name);
-  Result<void> domains(const Meaning& meaning, const policy::Member& member, const std::string& name);
-  Result<void> upstream(const Meaning& meaning, const policy::Member& member, const std::string& name);
+  Result<void> domains(const FieldRule& meaning, const policy::Member& member, const std::string& name);
+  Result<void> upstream(const FieldRule& meaning, const policy::Member& member, const std::string& name);
   Result<void> readable(const policy::Member& member, const std::string& name);
   void deny_rule(std::string_view rule);
   void add_paths(std::string_view key, const std::vector<std::string>& paths, const std::string& name);
@@ -100,15 +100,15 @@ class Importer {
     return policy::error_at(source_, member.value.at, format("`{}` is {}", escaped(member.key), policy::describe(member.value)))
         .reason(format("it must be {}", wanted));
   }
-  void note(const std::string& name, Field::Fate fate, std::string detail) {
-    result_.fields.push_back({name, fate, std::move(detail)});
+  void note(const std::string& name, Field::Treatment treatment, std::string detail) {
+    result_.fields.push_back({name, treatment, std::move(detail)});
   }
   void say(std::string_view key, std::string value, const std::string& name) {
-    note(name, Field::Fate::kPolicy, format("{} = {}", key, value));
+    note(name, Field::Treatment::kPolicy, format("{} = {}", key, value));
     lines_[std::string(key)] = std::move(value);
     places_[std::string(key)] = at_;
   }
-  void refuse(const std::string& name, std::string_view why) { note(name, Field::Fate::kRefused, std::string(why)); }
+  void refuse(const std::string& name, std::string_view why) { note(name, Field::Treatment::kRefused, std::string(why)); }
   std::string policy_text() const;
 
   policy::Source source_;

@@ -1,4 +1,4 @@
-// What command rules say of a script: a decision for each part, with everything that spoke about it. The strictest wins.
+// What command rules say of a script: a decision for each simple command, with everything that spoke about it. The strictest wins.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace belljar::guard {
 
-struct PartVerdict {
-  shell::Part part;
+struct CommandVerdict {
+  shell::SimpleCommand command;
   Decision decision = Decision::kPrompt;
   std::vector<Finding> findings;  // strictest first
   bool read_only = false;
@@ -21,9 +21,9 @@ struct PartVerdict {
 
 struct Verdict {
   Decision decision = Decision::kPrompt;
-  std::vector<PartVerdict> parts;
+  std::vector<CommandVerdict> commands;
   std::vector<shell::Unread> unread;
-  // Every part is known to only read and nothing is unread: what plan mode lets through.
+  // Every command is known to only read and nothing is unread: what plan mode lets through.
   bool read_only = false;
   // One sentence for who is asked or refused: the strictest finding.
   std::string reason() const;
@@ -38,7 +38,7 @@ class Judge {
   const RuleSet& rules() const noexcept { return rules_; }
 
  private:
-  PartVerdict judge_part(const shell::Script& script, const shell::Part& part) const;
+  CommandVerdict judge_command(const shell::Script& script, const shell::SimpleCommand& command) const;
 
   RuleSet rules_;
   shell::ShellReader reader_;

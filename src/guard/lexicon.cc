@@ -1,3 +1,12 @@
+// Words for acts, verbs in tools' names, and names of files that matter, in six languages.
+//
+// Words are stems after normalisation (lower case, without accents), since languages inflect: one stem stands
+// for all endings. A stem counts at the beginning of a word and outside of names, because `delete.md` is a
+// file and asks for nothing. Stems of languages that are written without blanks are found anywhere. A weak
+// stem (`?`) also has a harmless everyday meaning and does not count as the user's intention.
+//
+// The tables are data. Whether a word belongs in them is measured with tests/guard/corpus, for what it finds
+// and for what it asks about in vain.
 #include "guard/lexicon.h"
 
 #include <algorithm>

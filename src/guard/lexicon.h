@@ -12,10 +12,12 @@ namespace belljar::guard {
 // kIntention: only words that ask for the act when a user writes them; nouns and names of files do not.
 enum class Speech { kAny, kIntention };
 
-// Where `text` (normalised: normal.h) from `from` on speaks of acts of this kind ("delete", "supprimer", "删除"); npos: nowhere.
+// The place where `text` (normalised: normal.h) from `from` on speaks of acts of this kind ("delete", "supprimer", "删除"); npos:
+// nowhere.
 std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t from = 0, Speech speech = Speech::kAny) noexcept;
 
-// What a tool's name says it does ("send_email", "deleteFile", "mcp__bank__transfer"); kRunning when nothing is known of it.
+// The kind of act that a tool's name stands for ("send_email", "deleteFile", "mcp__bank__transfer"); kRunning when nothing is known
+// of it.
 CallClass class_of_tool(std::string_view name) noexcept;
 
 // Keys, credentials, the environment: `~/.ssh/id_rsa`, `.env`, `/etc/shadow`. By name; relative and absolute.

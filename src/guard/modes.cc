@@ -1,3 +1,9 @@
+// Modes that open files to everybody or make them run as their owner, in each spelling that chmod(1) takes.
+//
+// Octal (`777`, `04755`) and symbolic (`a+w`, `o=g`, `u+s`, and clauses with an octal end such as `+4755`)
+// mean the same thing, and the same modes are set by umask, install -m, mkdir -m and setfacl(1). Write
+// permission for others with the sticky bit is left alone, as /tmp has it. If the mode is only known at run
+// time, that is reported as a doubt, so that the check asks and does not forbid.
 #include "guard/modes.h"
 
 #include <algorithm>
@@ -14,8 +20,8 @@
 namespace belljar::guard {
 
 using shell::Arguments;
-using shell::Part;
-using shell::Valued;
+using shell::SimpleCommand;
+using shell::ValueOptions;
 using shell::Word;
 
 namespace {
@@ -111,9 +117,9 @@ bool acl_opens_to_all(std::string_view acl) noexcept {
 }
 
 // `chmod -x f`: a mode that looks like an option, and only takes away.
-const Word* mode_like_an_option(const Part& part) noexcept {
-  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
-    const Word& word = part.argv[i];
+const Word* mode_like_an_option(const SimpleCommand& command) noexcept {
+  for (std::size_t i = 1; i < command.argv.size() && command.argv[i].text != "--"; ++i) {
+    const Word& word = command.argv[i];
     const std::string_view text = word.text;
     if (word.fixed && text.size() > 1 && text[0] == '-' && text.find_first_of("rwxXst") != std::string_view::npos &&
         text.find_first_not_of("-rwxXstugoa,+=") == std::string_view::npos)
@@ -123,26 +129,27 @@ const Word* mode_like_an_option(const Part& part) noexcept {
 }
 
 // Of `name` the words that are modes.
-std::vector<Word> modes_of(const Part& part, std::string_view name) {
+std::vector<Word> modes_of(const SimpleCommand& command, std::string_view name) {
   std::vector<Word> modes;
   if (name == "chmod") {
-    const auto words = operands(part);
-    if (const Word* const taken_away = mode_like_an_option(part)) modes.push_back(*taken_away);
-    else if (!words.empty() && !has_option(part, "", "reference")) modes.push_back(*words[0]);
+    const auto words = operands(command);
+    if (const Word* const taken_away = mode_like_an_option(command)) modes.push_back(*taken_away);
+    else if (!words.empty() && !has_option(command, "", "reference")) modes.push_back(*words[0]);
     return modes;
   }
   const bool makes = name == "mkfifo" || name == "mknod" || name == "mkdir";
   if (name != "install" && !makes) return modes;
-  const Arguments given = arguments(
-      part, makes ? Valued{"m", "mode"} : Valued{"tSmgo", "target-directory suffix mode owner group strip-program", "strip"});
+  const Arguments given =
+      arguments(command, makes ? ValueOptions{"m", "mode"}
+                               : ValueOptions{"tSmgo", "target-directory suffix mode owner group strip-program", "strip"});
   for (const auto& option : given.options) {
     if (option.name == "m" || option.name == "mode") modes.push_back(option.value);
   }
   return modes;
 }
 
-std::optional<ModeDoubt> open_mask(const Part& part) {
-  for (const Word* word : operands(part)) {
+std::optional<ModeDoubt> open_mask(const SimpleCommand& command) {
+  for (const Word* word : operands(command)) {
     if (!word->fixed) return ModeDoubt{false, format("the mask is only known at run time: {}", quoted(shown(*word)))};
     if (mask_opens_to_all(word->text))
       return ModeDoubt{true, format("umask {} lets everybody write to what is made from now on", quoted(word->text))};
@@ -150,8 +157,8 @@ std::optional<ModeDoubt> open_mask(const Part& part) {
   return std::nullopt;
 }
 
-std::optional<ModeDoubt> open_acl(const Part& part) {
-  const Arguments given = arguments(part, {"mxM", "modify remove modify-file remove-file set set-file restore"});
+std::optional<ModeDoubt> open_acl(const SimpleCommand& command) {
+  const Arguments given = arguments(command, {"mxM", "modify remove modify-file remove-file set set-file restore"});
   std::optional<ModeDoubt> doubt;
   for (const auto& option : given.options) {
     if (option.name == "M" || option.name == "modify-file" || option.name == "set-file" || option.name == "restore")
@@ -166,13 +173,13 @@ std::optional<ModeDoubt> open_acl(const Part& part) {
 
 }  // namespace
 
-std::optional<ModeDoubt> open_mode(const Part& part) {
-  const std::string_view name = program_name(part);
-  if (name == "umask") return open_mask(part);
-  if (name == "setfacl") return open_acl(part);
-  if (name == "chmod" && has_option(part, "", "reference")) return ModeDoubt{false, "chmod takes the mode of another file"};
+std::optional<ModeDoubt> open_mode(const SimpleCommand& command) {
+  const std::string_view name = program_name(command);
+  if (name == "umask") return open_mask(command);
+  if (name == "setfacl") return open_acl(command);
+  if (name == "chmod" && has_option(command, "", "reference")) return ModeDoubt{false, "chmod takes the mode of another file"};
   std::optional<ModeDoubt> doubt;
-  for (const Word& mode : modes_of(part, name)) {
+  for (const Word& mode : modes_of(command, name)) {
     if (mode.fixed && opens_to_all(mode.text)) return ModeDoubt{true, format("mode {} lets everybody write", quoted(mode.text))};
     if (mode.fixed && copies_to_all(mode.text))
       doubt = ModeDoubt{false, format("mode {} gives everybody what others may", quoted(mode.text))};
@@ -182,8 +189,8 @@ std::optional<ModeDoubt> open_mode(const Part& part) {
   return doubt;
 }
 
-std::optional<std::string> setuid_mode(const Part& part) {
-  for (const Word& mode : modes_of(part, program_name(part))) {
+std::optional<std::string> setuid_mode(const SimpleCommand& command) {
+  for (const Word& mode : modes_of(command, program_name(command))) {
     if (mode.fixed && sets_id(mode.text)) return format("mode {} makes a program run as its owner or group", quoted(mode.text));
   }
   return std::nullopt;

@@ -13,8 +13,8 @@ struct ModeDoubt {
   std::string reason;
 };
 // It lets everybody write, or may.
-std::optional<ModeDoubt> open_mode(const shell::Part& part);
+std::optional<ModeDoubt> open_mode(const shell::SimpleCommand& command);
 // It makes a program run as its owner or group.
-std::optional<std::string> setuid_mode(const shell::Part& part);
+std::optional<std::string> setuid_mode(const shell::SimpleCommand& command);
 
 }  // namespace belljar::guard

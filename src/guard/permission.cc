@@ -1,3 +1,21 @@
+// From what rules say to what happens: run, ask or refuse, inside the sandbox or outside of it.
+//
+// The order of the questions is the policy (permission.h). Refusals come first, so that nothing later can
+// lift them: a forbidding rule, plan mode, a sandbox that is wanted and cannot be made. Then where it would
+// run, because that decides what the user has to be warned of. Only then approvals of this session, rules
+// that allow, and what wants to be asked.
+//
+// "No rule speaks about it" is not the same as "a rule asks": the first yields to
+// auto_allow_bash_if_sandboxed, the second does not. For the same reason a command counts as allowed by rules
+// only if rules of a person allow each of its simple commands; what the built-in list of reading commands
+// knows is no decision of anybody.
+//
+// A command is excluded from the sandbox only if all of it matches and nothing in it is unread. `docker ps;
+// make` is not excluded because it begins with docker.
+//
+// A callback can turn a question into an answer. It may also change the command, which is judged anew then,
+// and refused if the rules forbid it: otherwise a callback could be led to say yes to one thing and another
+// would run.
 #include "guard/permission.h"
 
 #include <algorithm>
@@ -21,12 +39,12 @@ Result<Rule> prefix_rule(std::string_view text) {
 
 bool is_neutral(const Finding& finding) noexcept { return finding.rule == "wrapper" || finding.rule == "read-only"; }
 
-// Rules of a person allow each part; what the built-in lists know does not count.
+// Rules of a person allow each command; what the built-in lists know does not count.
 bool allowed_by_rules(const Verdict& verdict) noexcept {
-  if (verdict.decision != Decision::kAllow || verdict.parts.empty()) return false;
-  return std::ranges::all_of(verdict.parts, [](const PartVerdict& part) {
-    if (part.part.starts_more || part.part.argv.empty()) return true;
-    return std::ranges::any_of(part.findings,
+  if (verdict.decision != Decision::kAllow || verdict.commands.empty()) return false;
+  return std::ranges::all_of(verdict.commands, [](const CommandVerdict& command) {
+    if (command.command.starts_more || command.command.argv.empty()) return true;
+    return std::ranges::any_of(command.findings,
                                [](const Finding& finding) { return finding.decision == Decision::kAllow && !is_neutral(finding); });
   });
 }
@@ -34,8 +52,8 @@ bool allowed_by_rules(const Verdict& verdict) noexcept {
 // Somebody wants to be asked: a rule, a check, or a place that cannot be judged. "No rule speaks about it" does not count.
 bool wants_asking(const Verdict& verdict) noexcept {
   if (!verdict.unread.empty()) return true;
-  return std::ranges::any_of(verdict.parts, [](const PartVerdict& part) {
-    return std::ranges::any_of(part.findings, [](const Finding& finding) {
+  return std::ranges::any_of(verdict.commands, [](const CommandVerdict& command) {
+    return std::ranges::any_of(command.findings, [](const Finding& finding) {
       return finding.decision == Decision::kPrompt && finding.rule != "unmatched" && finding.rule != "redirects";
     });
   });
@@ -72,15 +90,15 @@ Result<void> PermissionJudge::approve(std::string_view prefix) {
 }
 
 bool PermissionJudge::is_excluded(const Verdict& verdict) const {
-  if (verdict.parts.empty() || !verdict.unread.empty()) return false;
-  return std::ranges::all_of(verdict.parts, [&](const PartVerdict& part) {
-    return std::ranges::any_of(excluded_, [&](const Rule& rule) { return match(rule, part.part) == Match::kYes; });
+  if (verdict.commands.empty() || !verdict.unread.empty()) return false;
+  return std::ranges::all_of(verdict.commands, [&](const CommandVerdict& command) {
+    return std::ranges::any_of(excluded_, [&](const Rule& rule) { return match(rule, command.command) == Match::kYes; });
   });
 }
 
-bool PermissionJudge::is_approved(const PartVerdict& part) const {
-  if (part.decision == Decision::kAllow || part.part.argv.empty()) return true;
-  return std::ranges::any_of(approved_, [&](const Rule& rule) { return match(rule, part.part) == Match::kYes; });
+bool PermissionJudge::is_approved(const CommandVerdict& command) const {
+  if (command.decision == Decision::kAllow || command.command.argv.empty()) return true;
+  return std::ranges::any_of(approved_, [&](const Rule& rule) { return match(rule, command.command) == Match::kYes; });
 }
 
 Permission PermissionJudge::decide_command(const ToolCall& call) {
@@ -98,21 +116,21 @@ Permission PermissionJudge::decide_command(const ToolCall& call) {
   if (settings_.sandbox == SandboxState::kUnavailable && !settings_.allow_unsandboxed_commands)
     return end(Outcome::kRefuse, "the sandbox cannot be made here, and allow_unsandboxed_commands is false");
   const bool excluded = settings_.sandbox == SandboxState::kOn && is_excluded(verdict);
-  if (settings_.sandbox != SandboxState::kOn || excluded) result.place = Place::kOutside;
+  if (settings_.sandbox != SandboxState::kOn || excluded) result.confinement = Confinement::kOutside;
   if (settings_.mode == PermissionMode::kYolo) {
-    if (result.place == Place::kOutside) result.warning = kBareYolo;
+    if (result.confinement == Confinement::kOutside) result.warning = kBareYolo;
     return end(Outcome::kRun, "mode yolo asks nothing");
   }
-  if (result.place == Place::kOutside) result.warning = kBare;
+  if (result.confinement == Confinement::kOutside) result.warning = kBare;
   if (settings_.mode == PermissionMode::kPlan) return end(Outcome::kRun, "is known to only read");
-  const bool approved = verdict.unread.empty() && !verdict.parts.empty() &&
-                        std::ranges::all_of(verdict.parts, [&](const PartVerdict& part) { return is_approved(part); });
+  const bool approved = verdict.unread.empty() && !verdict.commands.empty() &&
+                        std::ranges::all_of(verdict.commands, [&](const CommandVerdict& command) { return is_approved(command); });
   if (approved && !approved_.empty() && verdict.decision == Decision::kPrompt)
     return end(Outcome::kRun, "was approved for this session");
   if (allowed_by_rules(verdict)) return end(Outcome::kRun, "rules allow each part");
   if (wants_asking(verdict)) return end(Outcome::kAsk, verdict.reason());
   if (!settings_.ask_for_reads && verdict.read_only) return end(Outcome::kRun, "is known to only read");
-  if (result.place == Place::kInside && settings_.auto_allow_bash_if_sandboxed)
+  if (result.confinement == Confinement::kInside && settings_.auto_allow_bash_if_sandboxed)
     return end(Outcome::kRun, "the sandbox holds it (auto_allow_bash_if_sandboxed)");
   return end(Outcome::kAsk, excluded ? "it is in excluded_commands, and would run outside the sandbox" : verdict.reason());
 }
@@ -124,8 +142,8 @@ Permission PermissionJudge::decide_removal(const std::vector<std::string>& paths
   for (const std::string& path : paths) text += " " + policy::shell_word(path);
   result.verdict = judge_.judge(text);
   const auto said = [&](const Finding& finding) { return finding.decision == Decision::kForbid && finding.rule != "unmatched"; };
-  const bool forbidden =
-      std::ranges::any_of(result.verdict.parts, [&](const PartVerdict& part) { return std::ranges::any_of(part.findings, said); });
+  const bool forbidden = std::ranges::any_of(
+      result.verdict.commands, [&](const CommandVerdict& command) { return std::ranges::any_of(command.findings, said); });
   if (forbidden) result.outcome = Outcome::kRefuse;
   else if (wants_asking(result.verdict)) result.outcome = Outcome::kAsk;
   if (result.outcome != Outcome::kRun) result.reason = result.verdict.reason();
@@ -148,13 +166,13 @@ Permission PermissionJudge::decide(const ToolCall& call) {
 Permission PermissionJudge::decide(ToolCall& call, const CanUseTool& callback) {
   Permission first = decide(call);
   if (first.outcome != Outcome::kAsk || !callback) return first;
-  Answer answer = callback(call, first);
-  if (answer.kind == Answer::Kind::kDeny) {
+  CallbackAnswer answer = callback(call, first);
+  if (answer.kind == CallbackAnswer::Kind::kDeny) {
     first.outcome = Outcome::kRefuse;
     first.reason = answer.message.empty() ? "was denied" : answer.message;
     return first;
   }
-  if (answer.kind == Answer::Kind::kAsk) {
+  if (answer.kind == CallbackAnswer::Kind::kAsk) {
     if (!answer.message.empty()) first.reason = answer.message;
     return first;
   }
@@ -179,6 +197,6 @@ std::string_view to_string(Outcome outcome) noexcept {
   return outcome == Outcome::kRun ? "run" : outcome == Outcome::kAsk ? "ask" : "refuse";
 }
 
-std::string_view to_string(Place place) noexcept { return place == Place::kInside ? "inside" : "outside"; }
+std::string_view to_string(Confinement confinement) noexcept { return confinement == Confinement::kInside ? "inside" : "outside"; }
 
 }  // namespace belljar::guard

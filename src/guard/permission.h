@@ -26,26 +26,28 @@ struct ToolCall {
   std::vector<std::string> removed = {};  // of kWrite: paths that go with all that is below them
 };
 
+// The decision about a proposed act.
 enum class Outcome { kRun, kAsk, kRefuse };
-enum class Place { kInside, kOutside };
+// Whether it runs inside of the sandbox.
+enum class Confinement { kInside, kOutside };
 
 struct Permission {
   Outcome outcome = Outcome::kAsk;
-  Place place = Place::kInside;
+  Confinement confinement = Confinement::kInside;
   std::string reason;
   std::string warning;  // not empty: to be shown loudly and recorded in the audit trail
   Verdict verdict;      // of kExecute
 };
 
-// What a `canUseTool`-like callback may answer.
-struct Answer {
+// The answer of a `canUseTool`-like callback.
+struct CallbackAnswer {
   enum class Kind { kAllow, kDeny, kAsk };
   Kind kind = Kind::kAsk;
   std::string message;  // of kDeny and kAsk
   std::string input;    // of kAllow: the input to use instead; empty: unchanged
   bool interrupt = false;
 };
-using CanUseTool = std::function<Answer(const ToolCall&, const Permission&)>;
+using CanUseTool = std::function<CallbackAnswer(const ToolCall&, const Permission&)>;
 
 enum class Scope { kSession, kProject, kUser };
 
@@ -70,7 +72,7 @@ class PermissionJudge {
   Permission decide_command(const ToolCall& call);
   Permission decide_removal(const std::vector<std::string>& paths);
   bool is_excluded(const Verdict& verdict) const;
-  bool is_approved(const PartVerdict& part) const;
+  bool is_approved(const CommandVerdict& command) const;
 
   PermissionSettings settings_;
   Judge judge_;
@@ -80,6 +82,6 @@ class PermissionJudge {
 
 std::string_view to_string(PermissionMode mode) noexcept;
 std::string_view to_string(Outcome outcome) noexcept;
-std::string_view to_string(Place place) noexcept;
+std::string_view to_string(Confinement confinement) noexcept;
 
 }  // namespace belljar::guard

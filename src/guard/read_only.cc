@@ -1,3 +1,14 @@
+// Commands that are known to only read, with what of each program is refused.
+//
+// The list is an allow-list twice over: a program that is not in it may write, and of a program that is in it
+// every option that writes, runs something or opens a connection is named. Options are matched as
+// getopt_long(3) would take them, in any unique beginning, inside a cluster and glued to a value. A word that
+// only the run decides might turn out to be such an option, unless its beginning rules that out
+// (may_be_option).
+//
+// Where the danger is in an operand and not in an option (`sed` with a `w` command, `find -delete`, `git
+// branch NAME`), the program has a check of its own. sed's little language is read only as far as needed to
+// be sure; what is not understood there is not read-only.
 #include "guard/read_only.h"
 
 #include <algorithm>
@@ -11,7 +22,7 @@
 
 #include "base/format.h"
 #include "shell/hooks.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/word_list.h"
 #include "shell/wrappers.h"
@@ -22,8 +33,8 @@ using shell::Assignment;
 using shell::has_word;
 using shell::is_name;
 using shell::is_risky_variable;
-using shell::Part;
 using shell::Redirect;
+using shell::SimpleCommand;
 using shell::system_name;
 using shell::Word;
 
@@ -57,14 +68,15 @@ bool may_be_option(const Word& word) noexcept {
   return !known_start || std::string_view("-*?[{").find(first) != std::string_view::npos;
 }
 
-// find(1): what -exec and its kind start is a part of its own, but find must end it where this does: at `;`, or at `+` behind `{}`.
-std::optional<std::string> why_not_find(const Part& part) {
+// find(1): what -exec and its kind start is a command of its own, but find must end it where this does: at `;`, or at `+` behind
+// `{}`.
+std::optional<std::string> why_not_find(const SimpleCommand& command) {
   constexpr std::string_view kActs = "-delete -fls -fprint -fprint0 -fprintf";
   bool starts = false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     if (starts ? !word.fixed : may_be_option(word)) return "an argument of `find` is only known at run time";
-    if (starts && word.text == "+" && part.argv[i - 1].text != "{}") return "`find` and this list read its `+` differently";
+    if (starts && word.text == "+" && command.argv[i - 1].text != "{}") return "`find` and this list read its `+` differently";
     if (starts) starts = word.text != ";" && word.text != "+";
     else if (has_word(kActs, word.text)) return format("`find {}` changes files", word.text);
     else starts = has_word("-exec -execdir -ok -okdir", word.text);
@@ -116,15 +128,15 @@ bool is_plain_sed(std::string_view script) noexcept {
          script.find_first_not_of("gpIi0123456789") == std::string_view::npos;
 }
 
-std::optional<std::string> why_not_sed(const Part& part) {
+std::optional<std::string> why_not_sed(const SimpleCommand& command) {
   constexpr std::string_view kFlags = "-n -E -r -nE -nr -En -rn";
   bool has_script = false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (part.argv[i].fixed && has_word(kFlags, part.argv[i].text)) continue;
-    const bool gives_script = part.argv[i].fixed && part.argv[i].text == "-e";
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (command.argv[i].fixed && has_word(kFlags, command.argv[i].text)) continue;
+    const bool gives_script = command.argv[i].fixed && command.argv[i].text == "-e";
     if (gives_script) ++i;
-    if (i == part.argv.size()) return "`sed -e` without a script";
-    const Word& word = part.argv[i];
+    if (i == command.argv.size()) return "`sed -e` without a script";
+    const Word& word = command.argv[i];
     if (gives_script || !has_script) {
       if (!word.fixed || !is_plain_sed(word.text))
         return "of `sed` only `[ADDRESS]p`, `d`, `q`, `=` and `s/A/B/` are known to read";
@@ -137,30 +149,30 @@ std::optional<std::string> why_not_sed(const Part& part) {
 }
 
 // tar(1): one archive's list. `HOST:FILE` starts rsh.
-std::optional<std::string> why_not_tar(const Part& part) {
-  const auto& argv = part.argv;
+std::optional<std::string> why_not_tar(const SimpleCommand& command) {
+  const auto& argv = command.argv;
   const bool lists = argv.size() == 3 && argv[1].fixed && has_word("tf tvf tzf tzvf -tf -tvf -tzf -tzvf", argv[1].text);
   if (lists && argv[2].fixed && !argv[2].text.starts_with('-') && argv[2].text.find(':') == std::string::npos) return std::nullopt;
   return "of `tar` only `tar tf FILE` is known to read";
 }
 
-std::optional<std::string> why_not_env(const Part& part) {
-  if (part.argv.size() == 1) return std::nullopt;
+std::optional<std::string> why_not_env(const SimpleCommand& command) {
+  if (command.argv.size() == 1) return std::nullopt;
   return "of `env` only the list of all variables is known to read";
 }
 
 // `command -v NAME` looks a name up.
-std::optional<std::string> why_not_command(const Part& part) {
-  if (part.argv.size() > 1 && part.argv[1].fixed && has_word("-v -V", part.argv[1].text)) return std::nullopt;
+std::optional<std::string> why_not_command(const SimpleCommand& command) {
+  if (command.argv.size() > 1 && command.argv[1].fixed && has_word("-v -V", command.argv[1].text)) return std::nullopt;
   return "of `command` only -v and -V are known to read";
 }
 
 // read of bash(1): variables that mean something to programs or to the shell have capital letters, but for some.
-std::optional<std::string> why_not_read(const Part& part) {
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+std::optional<std::string> why_not_read(const SimpleCommand& command) {
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     if (word.fixed && word.text == "-r") continue;
-    if (word.fixed && word.text == "-d" && i + 1 < part.argv.size() && part.argv[i + 1].fixed) {
+    if (word.fixed && word.text == "-d" && i + 1 < command.argv.size() && command.argv[i + 1].fixed) {
       ++i;
       continue;
     }
@@ -172,16 +184,16 @@ std::optional<std::string> why_not_read(const Part& part) {
 }
 
 // date(1): an operand that is no `+FORMAT` sets the clock.
-std::optional<std::string> why_not_date(const Part& part) {
+std::optional<std::string> why_not_date(const SimpleCommand& command) {
   constexpr std::string_view kPlain = "-u --utc --universal -R --rfc-email -I --iso-8601";
   constexpr std::string_view kGlued[] = {"+", "-d", "-r", "-I", "--date=", "--reference=", "--iso-8601=", "--rfc-3339="};
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     const auto begins = [&](std::string_view start) { return word.text.starts_with(start); };
     if (!word.fixed) return "an argument of `date` is only known at run time";
     if (word.text == "-d" || word.text == "-r") {
       ++i;
-      if (i < part.argv.size() && !part.argv[i].splits) continue;
+      if (i < command.argv.size() && !command.argv[i].splits) continue;
       return "an argument of `date` is only known at run time";
     }
     if (!has_word(kPlain, word.text) && std::ranges::none_of(kGlued, begins))
@@ -191,21 +203,21 @@ std::optional<std::string> why_not_date(const Part& part) {
 }
 
 // hostname(1): an operand sets the name.
-std::optional<std::string> why_not_hostname(const Part& part) {
+std::optional<std::string> why_not_hostname(const SimpleCommand& command) {
   constexpr std::string_view kShows =
       "-A -d -f -i -I -s --all-fqdns --all-ip-addresses --domain --fqdn --ip-address --long --short";
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (!part.argv[i].fixed || !has_word(kShows, part.argv[i].text))
-      return format("`hostname {}` may set the name of the machine", escaped(part.argv[i].text));
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (!command.argv[i].fixed || !has_word(kShows, command.argv[i].text))
+      return format("`hostname {}` may set the name of the machine", escaped(command.argv[i].text));
   }
   return std::nullopt;
 }
 
 // uniq(1): the second operand is written to. The value of an option counts as one, too: `-f1` is read, `-f 1` is not.
-std::optional<std::string> why_not_uniq(const Part& part) {
+std::optional<std::string> why_not_uniq(const SimpleCommand& command) {
   std::size_t operands = 0;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     if (word.splits || word.text == "--") return "how many files `uniq` gets is only known at run time";
     if (!word.fixed || word.text == "-" || !word.text.starts_with('-')) ++operands;
   }
@@ -213,8 +225,8 @@ std::optional<std::string> why_not_uniq(const Part& part) {
   return "`uniq` writes to the second file it gets";
 }
 
-std::optional<std::string> why_not_printf(const Part& part) {
-  if (!printf_sets(part.argv)) return std::nullopt;
+std::optional<std::string> why_not_printf(const SimpleCommand& command) {
+  if (!printf_sets(command.argv)) return std::nullopt;
   return "`printf` may set a variable by -v or %n";
 }
 
@@ -228,37 +240,38 @@ bool shows_signatures(std::string_view text) noexcept {
 }
 
 // git(1): `branch`, `tag` and `remote` list what there is when they get nothing else.
-std::optional<std::string> why_not_git(const Part& part) {
+std::optional<std::string> why_not_git(const SimpleCommand& command) {
   constexpr std::pair<std::string_view, std::string_view> kLists[] = {
       {"branch", "-a -r -v -vv --all --list --remotes --show-current --verbose"}, {"remote", "-v --verbose"}, {"tag", "-l --list"}};
-  if (std::ranges::any_of(part.argv, [](const Word& word) { return shows_signatures(word.text); }))
+  if (std::ranges::any_of(command.argv, [](const Word& word) { return shows_signatures(word.text); }))
     return "`%G` in a format of `git` runs gpg";
-  for (const auto& [command, options] : kLists) {
-    if (part.argv.size() < 3 || part.argv[1].text != command) continue;
-    for (std::size_t i = 2; i < part.argv.size(); ++i) {
-      if (!part.argv[i].fixed || !has_word(options, part.argv[i].text)) return format("`git {}` may change something", command);
+  for (const auto& [subcommand, options] : kLists) {
+    if (command.argv.size() < 3 || command.argv[1].text != subcommand) continue;
+    for (std::size_t i = 2; i < command.argv.size(); ++i) {
+      if (!command.argv[i].fixed || !has_word(options, command.argv[i].text))
+        return format("`git {}` may change something", subcommand);
     }
   }
   return std::nullopt;
 }
 
 // `git log -SOpen`: the letters behind -S and -G are what is looked for.
-bool is_searched(const Part& part, const Word& word) noexcept {
-  return system_name(part.argv[0].text) == "git" && has_word("diff log show", part.argv[1].text) &&
+bool is_searched(const SimpleCommand& command, const Word& word) noexcept {
+  return system_name(command.argv[0].text) == "git" && has_word("diff log show", command.argv[1].text) &&
          (word.text.starts_with("-S") || word.text.starts_with("-G"));
 }
 
 struct OwnCheck {
   std::string_view name;
-  std::optional<std::string> (*why_not)(const Part&);
+  std::optional<std::string> (*why_not)(const SimpleCommand&);
 };
 constexpr OwnCheck kOwnChecks[] = {{"command", why_not_command}, {"date", why_not_date}, {"env", why_not_env},
                                    {"find", why_not_find},       {"git", why_not_git},   {"hostname", why_not_hostname},
                                    {"printf", why_not_printf},   {"read", why_not_read}, {"sed", why_not_sed},
                                    {"tar", why_not_tar},         {"uniq", why_not_uniq}};
 
-std::optional<std::string> why_not_redirects(const Part& part) {
-  for (const Redirect& redirect : part.redirects) {
+std::optional<std::string> why_not_redirects(const SimpleCommand& command) {
+  for (const Redirect& redirect : command.redirects) {
     if (writes_a_file(redirect)) return format("writes to {}", quoted(shown(redirect.target)));
     if (redirect.op == "<" && redirect.target.expands)
       return "reads what only the run decides: bash connects to /dev/tcp/HOST/PORT";
@@ -300,45 +313,45 @@ bool writes_a_file(const Redirect& redirect) noexcept {
   return !redirect.target.fixed || (!is_descriptor && text != "/dev/null");
 }
 
-std::optional<std::string> why_not_surroundings(const Part& part) {
-  if (auto why = why_not_redirects(part)) return why;
+std::optional<std::string> why_not_surroundings(const SimpleCommand& command) {
+  if (auto why = why_not_redirects(command)) return why;
   constexpr std::string_view kHarmless = "LANG LC_ALL LC_CTYPE TZ NO_COLOR TERM COLUMNS LINES";
-  for (const Assignment& assignment : part.assignments) {
+  for (const Assignment& assignment : command.assignments) {
     // Whatever follows in this shell sees it.
-    if (part.argv.empty() && is_risky_variable(assignment.name))
+    if (command.argv.empty() && is_risky_variable(assignment.name))
       return format("sets {}, which changes what other programs run or load", quoted(assignment.name));
-    const bool reads_fields = assignment.name == "IFS" && !part.argv.empty() && part.argv[0].text == "read";
-    if (!part.argv.empty() && !has_word(kHarmless, assignment.name) && !reads_fields)
+    const bool reads_fields = assignment.name == "IFS" && !command.argv.empty() && command.argv[0].text == "read";
+    if (!command.argv.empty() && !has_word(kHarmless, assignment.name) && !reads_fields)
       return format("sets {} for the command", quoted(assignment.name));
   }
   return std::nullopt;
 }
 
-std::optional<std::string> why_not_read_only(const Part& part) {
-  if (auto why = why_not_surroundings(part)) return why;
-  if (part.argv.empty()) return std::nullopt;
-  if (!part.argv[0].fixed) return "which program runs is only known at run time";
-  const std::string_view name = system_name(part.argv[0].text);
+std::optional<std::string> why_not_read_only(const SimpleCommand& command) {
+  if (auto why = why_not_surroundings(command)) return why;
+  if (command.argv.empty()) return std::nullopt;
+  if (!command.argv[0].fixed) return "which program runs is only known at run time";
+  const std::string_view name = system_name(command.argv[0].text);
   const auto found = std::ranges::find(read_only_programs(), name, &ReadOnlyProgram::name);
   if (found == read_only_programs().end()) return format("{} is not in the list of commands that only read", quoted(name));
   const auto* own = std::ranges::find(kOwnChecks, name, &OwnCheck::name);
   if (own != std::end(kOwnChecks)) {
-    if (auto why = own->why_not(part); why || found->only.empty()) return why;
+    if (auto why = own->why_not(command); why || found->only.empty()) return why;
   }
   // Also behind `--`, which may be the value of an option and end nothing.
-  for (std::size_t i = 1; !found->refused.empty() && i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+  for (std::size_t i = 1; !found->refused.empty() && i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     if (may_be_option(word)) return format("an argument of `{}` is only known at run time, and may be an option", name);
-    if (is_refused(found->refused, word.text) && !is_searched(part, word))
+    if (is_refused(found->refused, word.text) && !is_searched(command, word))
       return format("`{} {}` may write or run something", name, escaped(word.text));
   }
   if (found->only.empty()) return std::nullopt;
-  if (part.argv.size() < 2) return format("`{}` alone is not in the list of commands that only read", name);
-  if (!part.argv[1].fixed || !has_word(found->only, part.argv[1].text))
+  if (command.argv.size() < 2) return format("`{}` alone is not in the list of commands that only read", name);
+  if (!command.argv[1].fixed || !has_word(found->only, command.argv[1].text))
     return format("of `{}` only {} are known to read", name, found->only);
   // `--version` ends what it is given to only when it stands alone.
-  if (part.argv[1].text.starts_with('-') && part.argv.size() > 2)
-    return format("`{} {}` has further arguments", name, part.argv[1].text);
+  if (command.argv[1].text.starts_with('-') && command.argv.size() > 2)
+    return format("`{} {}` has further arguments", name, command.argv[1].text);
   return std::nullopt;
 }
 

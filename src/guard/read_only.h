@@ -11,10 +11,10 @@
 
 namespace belljar::guard {
 
-// Why `part` is not known to only read; nullopt when it is.
-std::optional<std::string> why_not_read_only(const shell::Part& part);
+// Why `command` is not known to only read; nullopt when it is.
+std::optional<std::string> why_not_read_only(const shell::SimpleCommand& command);
 // The same of its redirections and assignments alone: for a wrapper, whose command is judged by itself.
-std::optional<std::string> why_not_surroundings(const shell::Part& part);
+std::optional<std::string> why_not_surroundings(const shell::SimpleCommand& command);
 
 // Whether it opens a file for writing, as far as is known before the run: no descriptor, not /dev/null.
 bool writes_a_file(const shell::Redirect& redirect) noexcept;

@@ -27,6 +27,7 @@
 
 #include "base/format.h"
 #include "base/random.h"
+#include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
 #include "belljar/error.h"
@@ -66,15 +67,9 @@ std::optional<std::string> read_file(const std::string& path) {
   constexpr std::size_t kMost = 4U << 20;
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   if (!file.valid()) return std::nullopt;
-  std::string text;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t count = ::read(file.get(), buffer, sizeof buffer);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0 || text.size() > kMost) return std::nullopt;
-    if (count == 0) return text;
-    text.append(buffer, static_cast<std::size_t>(count));
-  }
+  auto text = read_at_most(file.get(), kMost + 1);
+  if (text && text->size() > kMost) return std::nullopt;
+  return text;
 }
 
 Result<void> write_review(int file, std::string_view text) {

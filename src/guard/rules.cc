@@ -1,3 +1,24 @@
+// Rules files, and how a rule's words are found in a command.
+//
+// A rule is a prefix: the words of its pattern stand at the beginning of the command. Rules that narrow
+// (prompt, forbid) have to fit `git -C DIR push` as well as `git push`, because an option in front must not
+// lead around them. Rules that allow must not be stretched in the same way, so for them each word stands
+// exactly where it is written.
+//
+// match() is a small dynamic program over positions. `at[i]` says whether the next word of the pattern is
+// expected at argv[i]; it starts with the program's name, moves on by one for each word that fits, and for
+// narrowing rules also over options. An option that no table knows may or may not take the next word, so both
+// positions are reached with kMaybe. A word that only the run decides could be the one that is looked for,
+// which is kMaybe for the whole rule. A narrowing rule that fits maybe leads to a question; an allowing one
+// that fits maybe allows nothing.
+//
+// Examples (`match`, `not_match`) are judged when the file is loaded, by the same parser and the same match()
+// as real commands: a rule that does not do what its author meant is an error at that time, with the example
+// in its text.
+//
+// Lists of a policy (commands.allow, commands.deny) become rules too. Their words are read behind a program
+// that starts nothing (kStartsNothing), so that `su` or `parallel` in such a list means its own name and not
+// what it would start.
 #include "guard/rules.h"
 
 #include <algorithm>
@@ -14,9 +35,9 @@
 
 namespace belljar::guard {
 
-using shell::Part;
 using shell::Script;
 using shell::ShellReader;
+using shell::SimpleCommand;
 using shell::takes_word;
 using shell::TakesWord;
 using shell::Word;
@@ -215,7 +236,8 @@ class Parser {
     const Script script = reader_.read(example);
     if (!script.unread.empty())
       return at(place, format("the example {} cannot be read: {}", quoted(example), script.unread[0].reason));
-    const bool found = std::ranges::any_of(script.parts, [&](const Part& part) { return match(rule, part) == Match::kYes; });
+    const bool found =
+        std::ranges::any_of(script.commands, [&](const SimpleCommand& command) { return match(rule, command) == Match::kYes; });
     if (found == wanted) return {};
     return at(place, format("the example {} {} the pattern `{}`", quoted(example), wanted ? "does not match" : "matches",
                             escaped(join_words(rule.pattern))))
@@ -242,10 +264,10 @@ Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decisi
     const Script script = reader.read(text);
     // The same words behind a program that starts nothing: what `su` or `parallel` would start is not asked here.
     const Script words = reader.read(std::string(kStartsNothing) + text);
-    const bool plain = !script.parts.empty() && script.parts[0].assignments.empty() && words.unread.empty() &&
-                       words.parts.size() == 1 && words.parts[0].redirects.empty() &&
-                       words.parts[0].span.end == kStartsNothing.size() + text.size() &&
-                       std::ranges::all_of(words.parts[0].argv, &Word::fixed) && words.parts[0].argv.size() > 1;
+    const bool plain = !script.commands.empty() && script.commands[0].assignments.empty() && words.unread.empty() &&
+                       words.commands.size() == 1 && words.commands[0].redirects.empty() &&
+                       words.commands[0].span.end == kStartsNothing.size() + text.size() &&
+                       std::ranges::all_of(words.commands[0].argv, &Word::fixed) && words.commands[0].argv.size() > 1;
     if (!plain)
       return refuse("", "it must be plain words, such as `git` or `git push`", "write [[rule]] tables in a rules file for more");
     if (decision == Decision::kAllow && !script.unread.empty())
@@ -253,7 +275,7 @@ Result<void> add_list(RuleSet& set, const std::vector<std::string>& list, Decisi
                     "leave it out, or be asked: a [[rule]] with decision = \"prompt\" in a rules file");
     Rule rule{
         .decision = decision, .reason = decision == Decision::kAllow ? std::string(kAllowList) : "commands.deny", .origin = origin};
-    for (const Word& word : words.parts[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
+    for (const Word& word : words.commands[0].argv | std::views::drop(1)) rule.pattern.push_back({word.text});
     set.rules.push_back(std::move(rule));
   }
   return {};
@@ -267,10 +289,10 @@ std::string_view to_string(Decision decision) noexcept {
 
 // Each word of the pattern where it may stand: behind the one before, and for what narrows also behind options (`git -C DIR push`,
 // `docker --context x run`), whose value may be the next word.
-Match match(const Rule& rule, const Part& part) noexcept {
-  const std::vector<Word>& argv = part.argv;
+Match match(const Rule& rule, const SimpleCommand& command) noexcept {
+  const std::vector<Word>& argv = command.argv;
   const bool narrows = rule.decision != Decision::kAllow;
-  const std::string_view program = program_name(part);
+  const std::string_view program = program_name(command);
   // at[i]: whether the next word of the pattern is looked for at argv[i].
   std::vector<Match> at(argv.size() + 3, Match::kNo);
   at[0] = Match::kYes;
@@ -318,12 +340,12 @@ void join(RuleSet& set, RuleSet other, Trust trust) {
   std::ranges::move(other.rules, std::back_inserter(set.rules));
   if (trust == Trust::kUser) std::ranges::move(other.disabled, std::back_inserter(set.disabled));
   if (trust == Trust::kUser && other.permission) set.permission = std::move(other.permission);
-  const auto take = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
+  const auto set_from = [&](std::optional<Decision>& ours, std::optional<Decision> theirs) {
     if (!theirs) return;
     ours = trust == Trust::kWorkspace ? std::max(ours.value_or(Decision::kPrompt), *theirs) : *theirs;
   };
-  take(set.unmatched, other.unmatched);
-  take(set.redirects, other.redirects);
+  set_from(set.unmatched, other.unmatched);
+  set_from(set.redirects, other.redirects);
 }
 
 }  // namespace belljar::guard

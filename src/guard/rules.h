@@ -13,8 +13,8 @@
 //   match = ["git push origin main"]
 //   not_match = ["git status"]
 //
-// The strictest decision over all matches, all parts and all files wins: forbid > prompt > allow. A file from inside the workspace
-// may only narrow: no `allow`, no `disable`, no looser `unmatched` or `redirects`.
+// The strictest decision over all matches, all commands and all files wins: forbid > prompt > allow. A file from inside the
+// workspace may only narrow: no `allow`, no `disable`, no looser `unmatched` or `redirects`.
 #pragma once
 
 #include <optional>
@@ -55,7 +55,7 @@ enum class Match { kNo, kMaybe, kYes };  // kMaybe: a word that only the run dec
 
 // Programs match by name: "git" is also "/usr/bin/git"; for `kAllow` only in the system's own directories. What forbids or asks
 // also looks past options in front of a word: `git -C DIR push`; where no table says whether one takes the next word, kMaybe.
-Match match(const Rule& rule, const shell::Part& part) noexcept;
+Match match(const Rule& rule, const shell::SimpleCommand& command) noexcept;
 
 // Errors: kInvalidArgument with the file, the rule and, for an example, what it matched instead.
 Result<RuleSet> parse_rules(std::string_view text, std::string_view file, Trust trust);

@@ -134,11 +134,11 @@ std::string cut(std::string_view text, std::size_t begin, std::size_t end) {
 }
 
 // The words around a place as the original has them.
-Found found_at(const Known& known, const Known::Layer& layer, std::size_t begin, std::size_t end) {
+TextMatch found_at(const TracedText& known, const TracedText::Layer& layer, std::size_t begin, std::size_t end) {
   const bool hidden = layer.how != "text";
   const Window window = around(layer.plain.text, begin, end);
   std::size_t from = std::max(window.begin, begin > 120 ? begin - 120 : 0);
-  Found found{.known = &known, .hidden = hidden};
+  TextMatch found{.known = &known, .hidden = hidden};
   found.evidence = {.source = known.what.source, .name = known.what.name, .layer = layer.how};
   const auto original = [&](std::size_t i) { return i < layer.plain.at.size() ? layer.plain.at[i] : known.what.text.size(); };
   if (hidden) {
@@ -151,7 +151,7 @@ Found found_at(const Known& known, const Known::Layer& layer, std::size_t begin,
   return found;
 }
 
-void add_tokens(Known& known) {
+void add_tokens(TracedText& known) {
   for (std::size_t at = 0; at < known.what.text.size() && known.tokens.size() < 256;) {
     const std::size_t end = std::min(known.what.text.find_first_of(" \t\r\n=:\"',;", at), known.what.text.size());
     const std::string_view token = std::string_view(known.what.text).substr(at, end - at);
@@ -196,8 +196,8 @@ void add_path(std::vector<std::string>& list, std::string path, std::string_view
 
 }  // namespace
 
-Known read_text(Entered what, bool scanned) {
-  Known known{.what = std::move(what)};
+TracedText read_text(Entered what, bool scanned) {
+  TracedText known{.what = std::move(what)};
   Hidden hidden;
   known.layers.push_back({"text", normalise(known.what.text, hidden), 0});
   if (!scanned) return known;
@@ -268,7 +268,7 @@ bool is_below_named(std::string_view text, std::string_view path) {
   return false;
 }
 
-bool is_named(const Known& user, const Atom& atom, const std::vector<std::string>& spelled) {
+bool is_named(const TracedText& user, const Atom& atom, const std::vector<std::string>& spelled) {
   const bool path = atom.kind == Atom::Kind::kPath;
   const std::string_view text = user.layers[0].plain.text;
   if (path && std::ranges::any_of(spelled, [&](const std::string& word) { return is_below_named(text, word); })) return true;
@@ -276,10 +276,10 @@ bool is_named(const Known& user, const Atom& atom, const std::vector<std::string
       spelled, [&](const std::string& word) { return holds(user.layers[0].plain.text, word, atom.kind != Atom::Kind::kPath); });
 }
 
-std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::vector<std::string>& spelled,
-                               const std::vector<CallClass>& words) {
-  std::optional<Found> best;
-  for (const Known::Layer& layer : known.layers) {
+std::optional<TextMatch> find_atom(const TracedText& known, const Atom& atom, const std::vector<std::string>& spelled,
+                                   const std::vector<CallClass>& words) {
+  std::optional<TextMatch> best;
+  for (const TracedText::Layer& layer : known.layers) {
     const std::string_view text = layer.plain.text;
     for (const std::string& word : spelled) {
       places(text, word, true, [&](std::size_t at) {
@@ -326,9 +326,9 @@ std::size_t end_of_words(std::string_view text, std::size_t at, const std::vecto
 
 }  // namespace
 
-std::optional<Found> find_command(const Known& known, const std::vector<std::string>& words) {
-  std::optional<Found> best;
-  for (const Known::Layer& layer : known.layers) {
+std::optional<TextMatch> find_command(const TracedText& known, const std::vector<std::string>& words) {
+  std::optional<TextMatch> best;
+  for (const TracedText::Layer& layer : known.layers) {
     const std::string_view text = layer.plain.text;
     places(text, words[0], false, [&](std::size_t at) {
       const std::size_t end = end_of_words(text, at, words);
@@ -359,9 +359,9 @@ std::vector<std::string> words_of(std::string_view text) {
   return words;
 }
 
-std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::vector<std::string>& words) {
-  std::optional<Spoken> best;
-  for (const Known::Layer& layer : known.layers) {
+std::optional<ActMatch> find_act(const TracedText& known, CallClass kind, const std::vector<std::string>& words) {
+  std::optional<ActMatch> best;
+  for (const TracedText::Layer& layer : known.layers) {
     const std::string_view text = layer.plain.text;
     std::size_t count = 0;
     for (std::size_t at = find_act_word(kind, text); at != std::string_view::npos && count < kMostPlaces;
@@ -371,7 +371,7 @@ std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::ve
       const auto shared =
           static_cast<std::size_t>(std::ranges::count_if(words, [&](const std::string& word) { return holds(near, word, true); }));
       if (best && shared <= best->shared) continue;
-      best = Spoken{found_at(known, layer, at, at + 1), shared};
+      best = ActMatch{found_at(known, layer, at, at + 1), shared};
       best->found.instructed = true;
       best->found.evidence.kind = "act";
     }
@@ -379,7 +379,7 @@ std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::ve
   return best;
 }
 
-bool points_at(const Known& user, const Known& known) {
+bool points_at(const TracedText& user, const TracedText& known) {
   const std::string name = plain_of(known.what.name);
   if (name.size() < 3) return false;
   const std::string_view text = user.layers[0].plain.text;
@@ -391,7 +391,7 @@ bool points_at(const Known& user, const Known& known) {
   return holds(text, base, true) || (stem.size() >= 4 && holds(text, stem, true));
 }
 
-std::size_t count_of_kind(const Known& known, Atom::Kind kind) {
+std::size_t count_of_kind(const TracedText& known, Atom::Kind kind) {
   std::vector<std::string> seen;
   const std::vector<Atom> atoms = find_atoms(known.what.text);
   if (atoms.size() >= kMostAtoms) return kMostAtoms;  // there may be more
@@ -403,7 +403,7 @@ std::size_t count_of_kind(const Known& known, Atom::Kind kind) {
   return seen.size();
 }
 
-bool is_linked(const Known& user, const Found& found) {
+bool is_linked(const TracedText& user, const TextMatch& found) {
   const std::string quote = plain_of(found.evidence.quote);
   const std::string place = plain_of(found.evidence.text);
   const std::size_t at = quote.find(place);

@@ -1,4 +1,4 @@
-// What entered a turn, and where a string of a call stands in it.
+// The texts that entered a turn, and the places in them where a string of a call stands.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 namespace belljar::guard {
 
 // One text, read once: as it is and with its hidden layers opened.
-struct Known {
+struct TracedText {
   struct Layer {
     std::string how;  // "text", "base64"
     detect::Plain plain;
@@ -26,42 +26,42 @@ struct Known {
   std::vector<std::string> tokens;  // of a secret: what would give it away
 };
 
-// How a string stands in a text.
-struct Found {
-  const Known* known = nullptr;
+// A place in a text where a string of a call stands, and what is said around it.
+struct TextMatch {
+  const TracedText* known = nullptr;
   bool instructed = false;  // near words that speak of the act, or hidden
   bool hidden = false;
   Evidence evidence;
 };
 
 // `scanned`: look for hidden layers and injections as well.
-Known read_text(Entered what, bool scanned);
+TracedText read_text(Entered what, bool scanned);
 
 // Spellings under which an atom may stand in a text, the fullest first; normalised. `workspace` without a final slash.
 std::vector<std::string> spellings(const Atom& atom, std::string_view workspace);
 
 // The user wrote it (or its last component, or its host).
-bool is_named(const Known& user, const Atom& atom, const std::vector<std::string>& spelled);
+bool is_named(const TracedText& user, const Atom& atom, const std::vector<std::string>& spelled);
 // The best place of it in an untrusted text: one that is instructed before one that only mentions it. `words`: which acts' words
 // make an instruction of a mention.
-std::optional<Found> find_atom(const Known& known, const Atom& atom, const std::vector<std::string>& spelled,
-                               const std::vector<CallClass>& words);
+std::optional<TextMatch> find_atom(const TracedText& known, const Atom& atom, const std::vector<std::string>& spelled,
+                                   const std::vector<CallClass>& words);
 // The best place where these words stand one after the other in a line, whatever quotes are around them; normalised, not empty.
-std::optional<Found> find_command(const Known& known, const std::vector<std::string>& words);
+std::optional<TextMatch> find_command(const TracedText& known, const std::vector<std::string>& words);
 // The place that speaks of such an act and shares most words with the call; `shared` of the result says how many.
-struct Spoken {
-  Found found;
+struct ActMatch {
+  TextMatch found;
   std::size_t shared = 0;
 };
-std::optional<Spoken> find_act(const Known& known, CallClass kind, const std::vector<std::string>& words);
+std::optional<ActMatch> find_act(const TracedText& known, CallClass kind, const std::vector<std::string>& words);
 // Words of a text, normalised, of four letters and more.
 std::vector<std::string> words_of(std::string_view text);
 
 // The user's text names this text: its path, its file's name, its host.
-bool points_at(const Known& user, const Known& known);
+bool points_at(const TracedText& user, const TracedText& known);
 // How many different strings of this kind the text holds.
-std::size_t count_of_kind(const Known& known, Atom::Kind kind);
+std::size_t count_of_kind(const TracedText& known, Atom::Kind kind);
 // A word near the place of `found` that the user wrote as well: "Anna" before anna@firm.example.
-bool is_linked(const Known& user, const Found& found);
+bool is_linked(const TracedText& user, const TextMatch& found);
 
 }  // namespace belljar::guard

@@ -1,3 +1,22 @@
+// A turn: the texts that entered it, and a judgement on each call that is proposed in it.
+//
+// The idea is provenance. A call is taken apart into acts, each with the strings that decide what it does:
+// paths, hosts, addresses, amounts (call.h). Every such string is looked for in what the user wrote and in
+// what came from elsewhere (trace.h). A string that the user named, or that stands nowhere, is the user's or
+// the model's own choice; one that stands only in content from elsewhere was chosen by that content. What
+// follows from that is a row of the table (turn_rows.cc, docs/design/guard.md).
+//
+// Strings alone would miss two ways around: content that goes through a file. So two things are remembered
+// from call to call. What was copied from a file with a secret counts as that secret under its new name
+// (follow_copies). And a file that a call wrote, or this one writes, is read as code when a later act runs it
+// (follow_written). Whether an earlier call was really made is not known here, and it counts as if it was.
+//
+// Everything is bounded: bytes of text, files, strings for each act. Where more text entered than is searched
+// the judgement is a question, unless the caller has said that the oldest may be forgotten
+// (Overflow::kForgetOldest).
+//
+// The strictest ruling over all acts is the judgement. What could not be parsed is traced as plain text, with
+// every string in it as one that decides.
 #include "belljar/turn.h"
 
 #include <algorithm>
@@ -108,7 +127,7 @@ void Turn::entered(Entered what) {
 namespace {
 
 // The stricter of two; of two alike the first.
-void take(Judgement& judgement, Ruling ruling, CallClass kind, std::string_view what) {
+void keep_stricter(Judgement& judgement, Ruling ruling, CallClass kind, std::string_view what) {
   if (ruling.advice <= judgement.advice) return;
   judgement.advice = ruling.advice;
   judgement.row = std::move(ruling.row);
@@ -145,18 +164,19 @@ Judgement Turn::judge(const ProposedCall& proposed) {
   for (const Act& act : call.acts) {
     const bool leaks = state.deciding(act, call).kind == CallClass::kExfiltrating;
     Ruling ruling = state.judge_act(act, call);
-    if (ruling.advice == Advice::kAllow && state.deaf()) ruling = state.judge_unheard(act);
-    take(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
+    if (ruling.advice == Advice::kAllow && state.user_words_unknown()) ruling = state.judge_unheard(act);
+    keep_stricter(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
     if (state.full && act.kind != CallClass::kReading)
-      take(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,
-           act.what);
+      keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,
+                    act.what);
   }
   const std::string& text = proposed.command.empty() ? proposed.arguments : proposed.command;
   if (!call.undecided.empty())
-    take(judgement, {.advice = Advice::kAsk, .row = "undecided", .why = call.undecided}, CallClass::kUnread, text);
+    keep_stricter(judgement, {.advice = Advice::kAsk, .row = "undecided", .why = call.undecided}, CallClass::kUnread, text);
   if (call.unread.empty()) return judgement;
-  take(judgement, state.judge_act(as_text(call, text), call), CallClass::kUnread, text);
-  if (call.acts.empty()) take(judgement, {.advice = Advice::kAsk, .row = "unread", .why = call.unread}, CallClass::kUnread, text);
+  keep_stricter(judgement, state.judge_act(as_text(call, text), call), CallClass::kUnread, text);
+  if (call.acts.empty())
+    keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unread", .why = call.unread}, CallClass::kUnread, text);
   return judgement;
 }
 

@@ -1,19 +1,23 @@
-// A call is judged by where its strings came from.
+// The rows of the table that decides about one act. docs/design/guard.md has the table with its reasons.
 //
-// The model itself writes every call, so what it was told cannot be followed through it as a taint: it spells a poisoned address
-// like any other. What can be compared are the strings that decide to whom or to what an act happens. Who invented them? If the
-// user's words have them, the user did. If they stand only in what nobody vouches for, that text did, and then it matters whether
-// it mentions the string or speaks of the act beside it, and whether the user left the choice to that text.
+// For one act the steps are these:
 //
-// The steps, for each act of a call (call.h):
-//   1. `deciding`   its class together with what else the call touches (sending and a secret: exfiltrating), and its strings
-//   2. `trace`      where each of them stands (trace.h), the user's words first
-//   3. `judge_foreign`, `judge_copied`, `judge_spoken` ...   the first row of the table in docs/design/guard.md that fits
-// The strictest act is the call's.
+// 1. deciding(): what the act really is in its call. A fetch that carries content sends it; sending while a
+//   secret is touched may lose the secret.
+// 2. trace(): each deciding string in the user's words and in content from elsewhere. Strings that the user
+//   named count as the user's, unless the act is harmful and the user named the thing without the act.
+// 3. judge_foreign(): some strings come only from content. Whether that matters depends on the kind of act,
+//   on whether the content speaks of such an act near the string (instructed) or merely contains it, on
+//   whether the detector finds the content suspicious, and on whether the user left the choice to it
+//   (may_choose).
+// 4. judge_spoken(), judge_copied(): no string comes from content, but content speaks of such an act, or
+//   holds the command word by word.
+// 5. judge_unheard(): the caller has no access to the user's words, as an MCP server often has not. Then far
+//   less can be asked about, or every call would be: only what content holds word by word, or what is
+//   suspicious.
 //
-// Why not simpler: words in a call ("delete", "send") would ask about every other call of an ordinary day, and every foreign string
-// about each file that a build names. So a mention alone is a question only for an act that harms, what is built and run every day
-// is none (daily.h), and of a file that is run now only what a text told to be done counts.
+// A block needs two things to agree, for instance a harmful act and suspicious content. One alone leads to a
+// question, because honest pages are full of commands and addresses, and people do ask models to act on them.
 #include <algorithm>
 #include <cstddef>
 #include <optional>
@@ -36,10 +40,10 @@ namespace {
 using guard::Act;
 using guard::Atom;
 using guard::Call;
-using guard::Found;
 using guard::is_development;
 using guard::is_product;
-using guard::Known;
+using guard::TextMatch;
+using guard::TracedText;
 
 // Strings of one act. Each costs a search through all that entered.
 constexpr std::size_t kMostTraced = 128;
@@ -76,7 +80,7 @@ std::vector<CallClass> words_for(CallClass kind) {
 }  // namespace
 
 bool Turn::State::holds_secret(const Call& call) const {
-  for (const Known& known : foreign) {
+  for (const TracedText& known : foreign) {
     for (const std::string& token : known.tokens) {
       if (std::ranges::any_of(call.texts, [&](const std::string& text) { return text.find(token) != std::string::npos; }))
         return true;
@@ -85,8 +89,8 @@ bool Turn::State::holds_secret(const Call& call) const {
   return false;
 }
 
-std::optional<Found> Turn::State::find(const Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const {
-  std::optional<Found> best;
+std::optional<TextMatch> Turn::State::find(const Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const {
+  std::optional<TextMatch> best;
   for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
     auto found = guard::find_atom(*known, atom, spelled, words_for(kind));
     if (!found) continue;
@@ -97,7 +101,7 @@ std::optional<Found> Turn::State::find(const Atom& atom, const std::vector<std::
 }
 
 // The user left the choice to this content: it was named, and holds nothing to choose from; or the user named who stands there.
-bool Turn::State::may_choose(CallClass kind, const Atom& atom, const Found& found) const {
+bool Turn::State::may_choose(CallClass kind, const Atom& atom, const TextMatch& found) const {
   if (found.hidden || found.known->suspicious) return false;
   const bool pointed = pointed_at(*found.known);
   switch (kind) {
@@ -128,7 +132,7 @@ bool Turn::State::follows() const {
                                          "says to",  "sigue",        "segun",        "instrucciones", "suis ",    "suivant",
                                          "selon",    "gemass",       "anleitung",    "befolge",       "согласно", "следуй",
                                          "инструкц", "按照",         "根据",         "依照"};
-  return std::ranges::any_of(user, [&](const Known& known) {
+  return std::ranges::any_of(user, [&](const TracedText& known) {
     return std::ranges::any_of(kWords,
                                [&](std::string_view word) { return known.layers[0].plain.text.find(word) != std::string::npos; });
   });
@@ -136,7 +140,7 @@ bool Turn::State::follows() const {
 
 // An address, host or account stands in the user's words.
 bool Turn::State::names_receiver() const {
-  return std::ranges::any_of(user, [](const Known& known) {
+  return std::ranges::any_of(user, [](const TracedText& known) {
     return std::ranges::any_of(guard::find_atoms(known.what.text), [](const Atom& atom) {
       return atom.kind == Atom::Kind::kAddress || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kUrl ||
              guard::is_account(atom);
@@ -144,7 +148,7 @@ bool Turn::State::names_receiver() const {
   });
 }
 
-Ruling Turn::State::judge_foreign(CallClass kind, FoundAtoms found) const {
+Ruling Turn::State::judge_foreign(CallClass kind, MatchedAtoms found) const {
   const auto instructed = std::ranges::find_if(found, [](const auto& each) { return each.second.instructed; });
   if (instructed != found.end()) std::rotate(found.begin(), instructed, instructed + 1);
   const auto& [atom, first] = found[0];
@@ -161,10 +165,11 @@ Ruling Turn::State::judge_foreign(CallClass kind, FoundAtoms found) const {
     ruling.row = "foreign-suspicious";
   } else if (chosen || (kind == CallClass::kFetching && pointed_at(*first.known))) {
     return {.row = "delegated"};
-  } else if (deaf() && kind == CallClass::kDestructive &&
+  } else if (user_words_unknown() && kind == CallClass::kDestructive &&
              std::ranges::all_of(found, [&](const auto& each) { return is_product(each.first, settings.workspace); })) {
     return {.row = "foreign-mentioned"};
-  } else if (is_harmful(kind) ? !first.instructed && deaf() : !first.instructed || (deaf() && kind != CallClass::kInstalling)) {
+  } else if (is_harmful(kind) ? !first.instructed && user_words_unknown()
+                              : !first.instructed || (user_words_unknown() && kind != CallClass::kInstalling)) {
     return {.row = "foreign-mentioned"};
   } else {
     ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
@@ -176,10 +181,10 @@ Ruling Turn::State::judge_foreign(CallClass kind, FoundAtoms found) const {
 }
 
 // The place in all untrusted texts that fits best; words that the user wrote as well do not count.
-std::optional<guard::Spoken> Turn::State::spoken_of(CallClass kind, const Act& act) const {
+std::optional<guard::ActMatch> Turn::State::spoken_of(CallClass kind, const Act& act) const {
   std::vector<std::string> words = guard::words_of(act.what);
   std::erase_if(words, [&](const std::string& word) { return named({Atom::Kind::kName, word}, {word}); });
-  std::optional<guard::Spoken> best;
+  std::optional<guard::ActMatch> best;
   for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
     auto place = guard::find_act(*known, kind, words);
     if (place && (!best || place->shared > best->shared)) best = std::move(place);
@@ -193,7 +198,7 @@ Ruling Turn::State::judge_copied(const Act& act) const {
   if (act.what.find(' ') == std::string::npos || is_development(act)) return {.row = "development"};
   const auto found = find(command, guard::spellings(command, settings.workspace), CallClass::kRunning);
   if (!found || (!found->instructed && !found->known->suspicious)) return {.row = "own"};
-  if (deaf() && !found->known->suspicious && !found->hidden) return {.row = "own"};  // judge_unheard()
+  if (user_words_unknown() && !found->known->suspicious && !found->hidden) return {.row = "own"};  // judge_unheard()
   for (std::string_view rest = act.what; !rest.empty();) {
     const std::size_t end = std::min(rest.find(' '), rest.size());
     const Atom word{Atom::Kind::kName, std::string(rest.substr(0, end))};
@@ -235,8 +240,8 @@ Ruling Turn::State::judge_unheard(const Act& act) const {
 
 // Together with what else the call touches, an act may be another: a fetch that carries something sends it, a secret that is sent
 // is lost.
-Turn::State::Deciding Turn::State::deciding(const Act& act, const Call& call) const {
-  Deciding what{act.kind, act.atoms};
+Turn::State::DecidingAtoms Turn::State::deciding(const Act& act, const Call& call) const {
+  DecidingAtoms what{act.kind, act.atoms};
   const auto drop_paths = [&] { std::erase_if(what.atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kPath; }); };
   if (what.kind == CallClass::kFetching && act.payload) what.kind = CallClass::kSending;
   if (what.kind == CallClass::kSending && (!call.secrets.empty() || holds_secret(call))) {
@@ -249,8 +254,8 @@ Turn::State::Deciding Turn::State::deciding(const Act& act, const Call& call) co
   return what;
 }
 
-Turn::State::Traced Turn::State::trace(const Act& act, const Deciding& what) const {
-  Traced traced;
+Turn::State::TraceResult Turn::State::trace(const Act& act, const DecidingAtoms& what) const {
+  TraceResult traced;
   const CallClass near = act.of_file && what.kind == CallClass::kExfiltrating ? CallClass::kSending : what.kind;
   for (const Atom& atom : what.atoms) {
     const auto spelled = guard::spellings(atom, settings.workspace);
@@ -272,8 +277,9 @@ Turn::State::Traced Turn::State::trace(const Act& act, const Deciding& what) con
 }
 
 // What is run every day, and no suspicious text speaks of it.
-bool Turn::State::is_daily(const Act& act, CallClass kind, const FoundAtoms& found) const {
-  const bool usual = (kind == CallClass::kRunning && is_development(act)) || (deaf() && guard::installs_what_is_listed(act));
+bool Turn::State::is_daily(const Act& act, CallClass kind, const MatchedAtoms& found) const {
+  const bool usual =
+      (kind == CallClass::kRunning && is_development(act)) || (user_words_unknown() && guard::installs_what_is_listed(act));
   return usual && std::ranges::none_of(found, [](const auto& each) { return each.second.known->suspicious; });
 }
 
@@ -285,9 +291,9 @@ std::optional<Ruling> Turn::State::judge_spoken(const Act& act, CallClass kind, 
   const auto place = spoken_of(kind, act);
   if (!place) return std::nullopt;
   const bool suspicious = place->found.known->suspicious;
-  const bool counts = deaf() ? suspicious || place->found.hidden : !wanted || (named_count == 0 && place->shared > 0);
+  const bool counts = user_words_unknown() ? suspicious || place->found.hidden : !wanted || (named_count == 0 && place->shared > 0);
   if (!counts) return std::nullopt;
-  return Ruling{.advice = suspicious && !wanted && !deaf() ? Advice::kBlock : Advice::kAsk,
+  return Ruling{.advice = suspicious && !wanted && !user_words_unknown() ? Advice::kBlock : Advice::kAsk,
                 .row = "act-spoken-of",
                 .why = format("{} {} speaks of such an act, and the user does not", to_string(place->found.known->what.source),
                               quoted(place->found.known->what.name)),
@@ -296,7 +302,7 @@ std::optional<Ruling> Turn::State::judge_spoken(const Act& act, CallClass kind, 
 
 Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
   if (act.kind == CallClass::kReading) return judge_copied(act);
-  Deciding what = deciding(act, call);
+  DecidingAtoms what = deciding(act, call);
   const CallClass kind = what.kind;
   const bool weighty = is_harmful(kind) || kind == CallClass::kInstalling;
   if (act.of_file && !weighty) return kind == CallClass::kRunning ? judge_copied(act) : Ruling{.row = "own"};
@@ -305,7 +311,7 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
       return {.advice = Advice::kAsk, .row = "unsearched", .why = "it has more strings than are looked for"};
     what.atoms.resize(kMostTraced);
   }
-  Traced traced = trace(act, what);
+  TraceResult traced = trace(act, what);
   if (act.of_file && traced.found.empty()) return {.row = "own"};
   if (!traced.found.empty() && !is_daily(act, kind, traced.found)) {
     Ruling ruling = judge_foreign(kind, std::move(traced.found));

@@ -20,7 +20,7 @@
 
 namespace belljar {
 
-// What one act comes down to.
+// The decision about one act, with the row of the table that made it.
 struct Ruling {
   Advice advice = Advice::kAllow;
   std::string row, why;
@@ -29,25 +29,25 @@ struct Ruling {
 
 struct Turn::State {
   TurnSettings settings;
-  std::deque<guard::Known> user;     // trusted, the newest last
-  std::deque<guard::Known> foreign;  // untrusted
+  std::deque<guard::TracedText> user;     // trusted, the newest last
+  std::deque<guard::TracedText> foreign;  // untrusted
   std::size_t bytes = 0;
   bool full = false;
   shell::ShellReader reader;
   std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
   std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
 
-  // Nobody knows what the user asked for.
-  bool deaf() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
+  // The caller does not see the user's words, so nobody knows what was asked for.
+  bool user_words_unknown() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
   void make_room(std::size_t wanted);
   bool named(const guard::Atom& atom, const std::vector<std::string>& spelled) const {
-    return std::ranges::any_of(user, [&](const guard::Known& known) { return guard::is_named(known, atom, spelled); });
+    return std::ranges::any_of(user, [&](const guard::TracedText& known) { return guard::is_named(known, atom, spelled); });
   }
-  bool pointed_at(const guard::Known& known) const {
-    return std::ranges::any_of(user, [&](const guard::Known& words) { return guard::points_at(words, known); });
+  bool pointed_at(const guard::TracedText& known) const {
+    return std::ranges::any_of(user, [&](const guard::TracedText& words) { return guard::points_at(words, known); });
   }
-  bool linked(const guard::Found& found) const {
-    return std::ranges::any_of(user, [&](const guard::Known& words) { return guard::is_linked(words, found); });
+  bool linked(const guard::TextMatch& found) const {
+    return std::ranges::any_of(user, [&](const guard::TracedText& words) { return guard::is_linked(words, found); });
   }
   // The user's last words ask for such an act. A short answer ("yes, do it") stands for what was said before.
   bool intended(CallClass kind) const {
@@ -59,32 +59,32 @@ struct Turn::State {
     }
     return false;
   }
-  std::optional<guard::Found> find(const guard::Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const;
+  std::optional<guard::TextMatch> find(const guard::Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const;
   bool holds_secret(const guard::Call& call) const;
   void follow_copies(guard::Call& call);
   void follow_written(guard::Call& call);
-  // What an act comes to in its call, and the strings that decide.
-  struct Deciding {
+  // The kind of an act in the light of its call, and the strings that decide about it.
+  struct DecidingAtoms {
     CallClass kind;
     std::vector<guard::Atom> atoms;
   };
-  Deciding deciding(const guard::Act& act, const guard::Call& call) const;
-  using FoundAtoms = std::vector<std::pair<guard::Atom, guard::Found>>;
-  struct Traced {
-    FoundAtoms found;       // in what nobody vouches for
+  DecidingAtoms deciding(const guard::Act& act, const guard::Call& call) const;
+  using MatchedAtoms = std::vector<std::pair<guard::Atom, guard::TextMatch>>;
+  struct TraceResult {
+    MatchedAtoms found;     // in what nobody vouches for
     std::size_t named = 0;  // how many the user named
   };
-  Traced trace(const guard::Act& act, const Deciding& what) const;
-  bool is_daily(const guard::Act& act, CallClass kind, const FoundAtoms& found) const;
+  TraceResult trace(const guard::Act& act, const DecidingAtoms& what) const;
+  bool is_daily(const guard::Act& act, CallClass kind, const MatchedAtoms& found) const;
   std::optional<Ruling> judge_spoken(const guard::Act& act, CallClass kind, std::size_t named_count) const;
   Ruling judge_act(const guard::Act& act, const guard::Call& call) const;
-  Ruling judge_foreign(CallClass kind, FoundAtoms found) const;
+  Ruling judge_foreign(CallClass kind, MatchedAtoms found) const;
   Ruling judge_copied(const guard::Act& act) const;
   Ruling judge_unheard(const guard::Act& act) const;
   bool names_receiver() const;
   bool follows() const;
-  std::optional<guard::Spoken> spoken_of(CallClass kind, const guard::Act& act) const;
-  bool may_choose(CallClass kind, const guard::Atom& atom, const guard::Found& found) const;
+  std::optional<guard::ActMatch> spoken_of(CallClass kind, const guard::Act& act) const;
+  bool may_choose(CallClass kind, const guard::Atom& atom, const guard::TextMatch& found) const;
 };
 
 }  // namespace belljar

@@ -1,3 +1,16 @@
+// A second model's verdict on one call: the question as data, and an answer that is taken only in one exact
+// form.
+//
+// The question is one JSON object, and the rules for the second model stand in the system prompt alone, so
+// that nothing of what is judged is in a place where rules stand. The evidence is limited and each text cut;
+// a call that would have to be cut is not asked about at all, since a verdict on half of a call says nothing
+// about the other half.
+//
+// The answer has to be a finished message that holds one JSON object with two members and a known decision.
+// Anything else is no verdict, and then `on_failure` decides.
+//
+// A verdict can only make the judgement stricter (guarded). So a second model that is led astray costs
+// protection that it would have added, and never protection that was there before.
 #include "belljar/guardian.h"
 
 #include <algorithm>

@@ -1,4 +1,17 @@
-// Session: tools and resources.
+// Session: tools/list, tools/call, progress and resources.
+//
+// A call of a tool runs in one of the session's sandboxes, chosen by the argument `sandbox`, which is ours
+// and taken out before the tool sees its arguments. The sandbox is made or started anew on the way if it has
+// to be. Before the tool acts its hook is asked (Session::decide), and behind it the result passes the
+// defence before the client gets it.
+//
+// Three kinds of results are shown differently. What a tool says in our own words needs no delimiters. A
+// refusal is in our own words as well, so it is returned as it is. Everything else may quote what it met, and
+// is shown as data (defence.h).
+//
+// Tools of the session itself (kOwnTools) make, list and end sandboxes and work on their transactions. Those
+// that need a transaction are offered only where there is one, and a call of one that is not offered says how
+// the server would have to be started.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -22,7 +35,7 @@
 #include "belljar/result.h"
 #include "belljar/tools.h"
 #include "belljar/txn.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
 #include "mcp/session.h"
@@ -153,16 +166,16 @@ Error wrong_type(std::string_view tool, std::string_view argument, std::string_v
 }  // namespace
 
 bool Session::is_own_tool(std::string_view name) const {
-  return offers_boxes() && std::ranges::any_of(kOwnTools, [&](const OwnTool& tool) {
+  return offers_sandboxes() && std::ranges::any_of(kOwnTools, [&](const OwnTool& tool) {
            return tool.name == name && is_offered(tool, options_.transactions);
          });
 }
 
 Json Session::list_tools() const {
   Json tools = Json::array();
-  for (const ToolSpec& spec : tool_specs(options_.tools.texts)) tools.push_back(spec_of(spec, offers_boxes()));
+  for (const ToolSpec& spec : tool_specs(options_.tools.texts)) tools.push_back(spec_of(spec, offers_sandboxes()));
   for (const OwnTool& tool : kOwnTools) {
-    if (!offers_boxes()) break;
+    if (!offers_sandboxes()) break;
     if (!is_offered(tool, options_.transactions)) continue;
     tools.push_back({{"name", tool.name},
                      {"title", tool.title},
@@ -209,12 +222,12 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
     result["structuredContent"] = *std::move(done);
     return result;
   }
-  const auto box = box_for(arguments, cancel);
-  if (!box) return text_result(words_of(box.error()), true);
-  if (offers_boxes()) arguments.erase("sandbox");
+  const auto entry = sandbox_for(arguments, cancel);
+  if (!entry) return text_result(words_of(entry.error()), true);
+  if (offers_sandboxes()) arguments.erase("sandbox");
   Call call{.conversation = conversation, .verdict = {}};
   ToolContext context{.cancel = cancel};
-  context.hook = [&](const ToolRequest& request) { return (*box)->hook(request, call); };
+  context.hook = [&](const ToolRequest& request) { return (*entry)->hook(request, call); };
   const auto meta = params.find("_meta");
   if (meta != params.end() && meta->is_object()) {
     const auto token = meta->find("progressToken");
@@ -224,82 +237,82 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
              send(json, stream);
            })](std::string_view piece) { (*progress)(piece); };
   }
-  ToolResult done = (*box)->toolbox->call(name, to_line(arguments), context);
-  remember(done.violations, (*box)->id);
+  ToolResult done = (*entry)->toolbox->call(name, to_line(arguments), context);
+  remember(done.violations, (*entry)->id);
   // Nothing was done, so what cannot be recorded takes nothing back.
-  if (done.failed && !call.verdict && (*box)->record)
-    (void)(*box)->record(
+  if (done.failed && !call.verdict && (*entry)->record)
+    (void)(*entry)->record(
         {.tool = name, .call = to_line(arguments), .verdict = CallOutcome::kInvalid, .by = "tools", .reason = done.text});
   const bool failed = done.failed;
   // A refusal is in our own words; what failed otherwise may quote what it met.
   if (done.failed && call.verdict && !call.verdict->allowed) return text_result(done.text, true);
   const std::vector<ToolSpec> specs = tool_specs(options_.tools.texts);
   const auto spec = std::ranges::find(specs, name, &ToolSpec::name);
-  ShownResult shown = defence_.show(*spec, arguments, std::move(done), conversation);
+  ResultForModel shown = defence_.show(*spec, arguments, std::move(done), conversation);
   for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
   Json result = text_result(shown.text, failed);
-  if (offers_boxes() && !failed) result["structuredContent"] = std::move(shown.structured);
+  if (offers_sandboxes() && !failed) result["structuredContent"] = std::move(shown.structured);
   return result;
 }
 
-Result<BoxWish> Session::default_wish(const CancelToken& cancel) {
-  if (!options_.roots_are_workspace || !client_.has_roots()) return BoxWish{};
+Result<SandboxSpec> Session::default_spec(const CancelToken& cancel) {
+  if (!options_.roots_are_workspace || !client_.has_roots()) return SandboxSpec{};
   const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
-  if (roots.empty()) return BoxWish{};
-  return BoxWish{.workspace = roots.front()};
+  if (roots.empty()) return SandboxSpec{};
+  return SandboxSpec{.workspace = roots.front()};
 }
 
-Result<std::shared_ptr<Box>> Session::box_for(const Json& arguments, const CancelToken& cancel) {
+Result<std::shared_ptr<ClientSandbox>> Session::sandbox_for(const Json& arguments, const CancelToken& cancel) {
   const auto id = arguments.find("sandbox");
-  if (offers_boxes() && id != arguments.end() && !id->is_null()) {
+  if (offers_sandboxes() && id != arguments.end() && !id->is_null()) {
     if (!id->is_string()) return wrong_type("the tool", "sandbox", "string");
-    if (*id != Boxes::kDefault) {
+    if (*id != ClientSandboxes::kDefault) {
       BELLJAR_CHECK(check_root(id->get<std::string>(), cancel));
-      return boxes_.get(id->get<std::string>());
+      return sandboxes_.get(id->get<std::string>());
     }
   }
-  return boxes_.get_default(BELLJAR_TRY(default_wish(cancel)));
+  return sandboxes_.get_default(BELLJAR_TRY(default_spec(cancel)));
 }
 
 // A root that the user has taken back is closed to the sandboxes that were made there.
 Result<void> Session::check_root(const std::string& id, const CancelToken& cancel) {
-  const auto boxes = boxes_.list();
-  const auto known = std::ranges::find(boxes, id, &Box::id);
-  if (known == boxes.end() || !(*known)->wish.workspace) return {};
-  const std::string& workspace = *(*known)->wish.workspace;
+  const auto entries = sandboxes_.list();
+  const auto known = std::ranges::find(entries, id, &ClientSandbox::id);
+  if (known == entries.end() || !(*known)->spec.workspace) return {};
+  const std::string& workspace = *(*known)->spec.workspace;
   const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
   if (std::ranges::find(roots, workspace) != roots.end()) return {};
-  (void)boxes_.kill(id);
+  (void)sandboxes_.kill(id);
   return Error(Code::kPermissionDenied, format("cannot use the sandbox {}", belljar::quoted(id)))
       .reason(format("its workspace {} is none of the client's roots any more, and it was ended", belljar::quoted(workspace)))
       .next("make another with sandbox_create");
 }
 
-Result<Json> Session::create_box(const Json& arguments, const CancelToken& cancel) {
-  BoxWish wish = BELLJAR_TRY(default_wish(cancel));
+Result<Json> Session::create_sandbox(const Json& arguments, const CancelToken& cancel) {
+  SandboxSpec spec = BELLJAR_TRY(default_spec(cancel));
   for (const auto& [name, value] : arguments.items()) {
     if (value.is_null() && (name == "read_only" || name == "workspace")) continue;
-    if (name == "read_only" && value.is_boolean()) wish.read_only = value.get<bool>();
+    if (name == "read_only" && value.is_boolean()) spec.read_only = value.get<bool>();
     else if (name == "read_only") return wrong_type("sandbox_create", name, "boolean");
     else if (name != "workspace")
       return Error(Code::kInvalidArgument,
                    format("cannot call sandbox_create: there is no argument {}", belljar::quoted(name.substr(0, 80))))
           .next("sandbox_create takes workspace, read_only");
     else if (!value.is_string()) return wrong_type("sandbox_create", name, "string");
-    else wish.workspace = value.get<std::string>();
+    else spec.workspace = value.get<std::string>();
   }
   if (!arguments.value("workspace", Json()).is_null()) {
     // A model names it: only what the user has opened to this client, never what merely lies inside (its own rules would be left
     // out).
     const std::vector<std::string> roots = BELLJAR_TRY(client_.roots(cancel));
-    if (!options_.roots_are_workspace || std::ranges::find(roots, *wish.workspace) == roots.end()) {
-      return Error(Code::kPermissionDenied, format("cannot use the workspace {}", belljar::quoted(*wish.workspace)))
+    if (!options_.roots_are_workspace || std::ranges::find(roots, *spec.workspace) == roots.end()) {
+      return Error(Code::kPermissionDenied, format("cannot use the workspace {}", belljar::quoted(*spec.workspace)))
           .reason(options_.roots_are_workspace ? "it is none of the client's roots" : "the workspace is given on the command line")
           .next("leave `workspace` out, or let the user add it to the roots");
     }
   }
-  const std::shared_ptr<Box> box = BELLJAR_TRY(boxes_.create(wish));
-  return Json{{"sandbox", box->id}, {"workspace", box->sandbox->workspace()}, {"read_only", wish.read_only}};
+  const std::shared_ptr<ClientSandbox> entry = BELLJAR_TRY(sandboxes_.create(spec));
+  return Json{{"sandbox", entry->id}, {"workspace", entry->sandbox->workspace()}, {"read_only", spec.read_only}};
 }
 
 // Snapshots, their rollback, what was changed.
@@ -307,7 +320,7 @@ Result<Json> Session::run_layers_tool(const std::string& name, const Json& argum
   const std::string_view own = name == "sandbox_snapshot" ? "name" : name == "sandbox_rollback" ? "snapshot" : "";
   std::optional<std::string> given;
   for (const auto& [key, value] : arguments.items()) {
-    if (key == "sandbox") continue;  // box_for() looks at it
+    if (key == "sandbox") continue;  // sandbox_for() looks at it
     if (key != own)
       return Error(Code::kInvalidArgument,
                    format("cannot call {}: there is no argument {}", name, belljar::quoted(key.substr(0, 80))));
@@ -315,64 +328,64 @@ Result<Json> Session::run_layers_tool(const std::string& name, const Json& argum
     if (!value.is_string()) return wrong_type(name, key, "string");
     given = value.get<std::string>();
   }
-  const std::shared_ptr<Box> box = BELLJAR_TRY(box_for(arguments, cancel));
-  if (box->wish.read_only)
-    return Error(Code::kFailedPrecondition, format("cannot call {} in the sandbox {}", name, box->id))
+  const std::shared_ptr<ClientSandbox> entry = BELLJAR_TRY(sandbox_for(arguments, cancel));
+  if (entry->spec.read_only)
+    return Error(Code::kFailedPrecondition, format("cannot call {} in the sandbox {}", name, entry->id))
         .reason("it was made with read_only: it sees the directory itself, and keeps nothing of its own")
         .next("use a sandbox that was made without read_only");
   if (name == "sandbox_diff") {
-    const auto changes = BELLJAR_TRY(box->sandbox->changes());
+    const auto changes = BELLJAR_TRY(entry->sandbox->changes());
     return defence_.clean(list_of(changes));
   }
   Call call;
   if (ToolVerdict verdict =
-          box->hook({.tool = name, .kind = ToolKind::kWrite, .arguments = to_line(arguments), .cancel = cancel}, call);
+          entry->hook({.tool = name, .kind = ToolKind::kWrite, .arguments = to_line(arguments), .cancel = cancel}, call);
       !verdict.allowed)
     return Error(Code::kPermissionDenied, format("{} was not allowed", name))
         .reason(std::move(verdict.reason))
         .next(std::move(verdict.next));
-  return name == "sandbox_snapshot" ? take_snapshot(*box, given.value_or("")) : roll_back(*box, given);
+  return name == "sandbox_snapshot" ? take_snapshot(*entry, given.value_or("")) : roll_back(*entry, given);
 }
 
-Result<Json> Session::take_snapshot(Box& box, const std::string& name) {
+Result<Json> Session::take_snapshot(ClientSandbox& entry, const std::string& name) {
   constexpr std::size_t kMostSnapshots = 32;
-  const std::lock_guard lock(box.layers_mutex);
-  if (box.snapshots.size() >= kMostSnapshots)
+  const std::lock_guard lock(entry.layers_mutex);
+  if (entry.snapshots.size() >= kMostSnapshots)
     return Error(Code::kResourceExhausted, "cannot take another snapshot")
         .reason(format("there are {} already", kMostSnapshots))
         .next("return to one of them");
-  BELLJAR_CHECK(box.sandbox->snapshot(name));
-  box.snapshots.push_back(name);
-  return Json{{"sandbox", box.id}, {"snapshot", name}};
+  BELLJAR_CHECK(entry.sandbox->snapshot(name));
+  entry.snapshots.push_back(name);
+  return Json{{"sandbox", entry.id}, {"snapshot", name}};
 }
 
 // Not to what others have kept: what came after it is somebody's work.
-Result<Json> Session::roll_back(Box& box, const std::optional<std::string>& to) {
-  const std::lock_guard lock(box.layers_mutex);
-  const auto found = to ? std::ranges::find(box.snapshots, *to) : box.snapshots.end();
+Result<Json> Session::roll_back(ClientSandbox& entry, const std::optional<std::string>& to) {
+  const std::lock_guard lock(entry.layers_mutex);
+  const auto found = to ? std::ranges::find(entry.snapshots, *to) : entry.snapshots.end();
   // An empty name is none: it would drop all that was done.
-  if (to && found == box.snapshots.end())
+  if (to && found == entry.snapshots.end())
     return Error(Code::kNotFound, format("cannot find the snapshot {}", belljar::quoted(*to)))
         .reason("sandbox_snapshot has made none of that name here")
         .next("leave `snapshot` out to return to where this sandbox began");
-  BELLJAR_CHECK(box.sandbox->rollback(to.value_or(box.base)));
-  box.snapshots.erase(to ? found + 1 : box.snapshots.begin(), box.snapshots.end());
-  return Json{{"sandbox", box.id}, {"now_at", to.value_or("where this sandbox began")}};
+  BELLJAR_CHECK(entry.sandbox->rollback(to.value_or(entry.base)));
+  entry.snapshots.erase(to ? found + 1 : entry.snapshots.begin(), entry.snapshots.end());
+  return Json{{"sandbox", entry.id}, {"now_at", to.value_or("where this sandbox began")}};
 }
 
 Result<Json> Session::run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel) {
-  if (name == "sandbox_create") return create_box(arguments, cancel);
+  if (name == "sandbox_create") return create_sandbox(arguments, cancel);
   const auto tool = std::ranges::find(kOwnTools, name, &OwnTool::name);
   if (tool->layers) return run_layers_tool(name, arguments, cancel);
   if (name == "sandbox_list") {
     Json list = Json::array();
-    for (const std::shared_ptr<Box>& box : boxes_.list()) {
-      Json row{{"sandbox", box->id},
-               {"backend", box->sandbox->backend()},
-               {"workspace", box->sandbox->workspace()},
-               {"read_only", box->wish.read_only},
-               {"created", rfc3339(box->created)}};
-      if (const auto stats = box->sandbox->stats()) {
+    for (const std::shared_ptr<ClientSandbox>& entry : sandboxes_.list()) {
+      Json row{{"sandbox", entry->id},
+               {"backend", entry->sandbox->backend()},
+               {"workspace", entry->sandbox->workspace()},
+               {"read_only", entry->spec.read_only},
+               {"created", rfc3339(entry->created)}};
+      if (const auto stats = entry->sandbox->stats()) {
         row["processes"] = stats->processes;
         row["memory"] = stats->memory.count;
         row["commands"] = stats->execs;
@@ -385,7 +398,7 @@ Result<Json> Session::run_own_tool(const std::string& name, const Json& argument
   }
   const auto id = arguments.find("sandbox");
   if (id == arguments.end() || !id->is_string()) return wrong_type(name, "sandbox", "string");
-  BELLJAR_CHECK(boxes_.kill(id->get<std::string>()));
+  BELLJAR_CHECK(sandboxes_.kill(id->get<std::string>()));
   return Json{{"sandbox", *id}, {"ended", true}};
 }
 
@@ -416,8 +429,8 @@ Result<Json> Session::resource(const std::string& uri, const CancelToken& cancel
   if (uri != "belljar://policy" && uri != "belljar://enforcement")
     return Error(Code::kNotFound, format("Resource not found: {}", belljar::quoted(uri.substr(0, 200))))
         .next("resources/list shows those there are");
-  const std::shared_ptr<Box> box = BELLJAR_TRY(box_for(Json::object(), cancel));
-  return content(uri == "belljar://policy" ? box->policy : json_of(box->sandbox->enforcement()));
+  const std::shared_ptr<ClientSandbox> entry = BELLJAR_TRY(sandbox_for(Json::object(), cancel));
+  return content(uri == "belljar://policy" ? entry->policy : json_of(entry->sandbox->enforcement()));
 }
 
 }  // namespace belljar::mcp

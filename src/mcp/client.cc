@@ -1,3 +1,16 @@
+// Questions to the client: its roots, and whether its user allows an act.
+//
+// A question is a request of ours with an id of ours, and its answer comes in on the thread that reads
+// messages. So whoever asks waits on a condition variable, with a patience, and looks at two more things each
+// time it is woken: whether the call was cancelled, and whether the client is gone. A question that is given
+// up is cancelled towards the client, so that no dialog stays open for an act that will not happen.
+//
+// Roots are asked once and kept until the client says that they have changed. If that happens while an answer
+// is on its way, the answer may still be the old list. `roots_version_` tells, and the question is asked
+// again.
+//
+// "Remember for this session" holds for exactly the question that was answered: the workspace, the tool, the
+// arguments and the reason. Another reason is another question.
 #include "mcp/client.h"
 
 #include <algorithm>
@@ -15,7 +28,7 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 #include "mcp/uri.h"
 
@@ -102,7 +115,7 @@ Result<Json> Client::ask(std::string_view method, Json params, milliseconds pati
   return Error(Code::kUnknown, format("the client refused {}", method)).reason(escaped(to_line(mine.answer->error).substr(0, 400)));
 }
 
-void Client::take_response(Message&& message) {
+void Client::handle_response(Message&& message) {
   const std::lock_guard lock(mutex_);
   if (!message.id.is_number_integer()) return;
   const auto known = pending_.find(message.id.get<std::int64_t>());
@@ -146,12 +159,12 @@ void Client::roots_changed() {
   ++roots_version_;
 }
 
-Answered Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
+QuestionOutcome Client::decide(const Opinion& opinion, const ToolRequest& request, const Question& question) {
   const auto refused = [](std::string reason, std::string next, std::string by) {
-    return Answered{{false, std::move(reason), std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
+    return QuestionOutcome{{false, std::move(reason), std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
   };
-  if (opinion.say == Say::kRun) return {{}, ReviewAnswer::kOnce, "rules"};
-  if (opinion.say == Say::kRefuse) return refused(opinion.reason, opinion.next, "rules");
+  if (opinion.kind == OpinionKind::kRun) return {{}, ReviewAnswer::kOnce, "rules"};
+  if (opinion.kind == OpinionKind::kRefuse) return refused(opinion.reason, opinion.next, "rules");
   // An answer holds for the question it was given to.
   const std::string key = question.workspace + '\0' + request.tool + '\0' + request.arguments + '\0' + opinion.reason;
   {

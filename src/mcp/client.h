@@ -1,4 +1,5 @@
-// What a session asks its client, and waits for: roots, approvals. The client's answers come in on another thread.
+// Questions that a session asks its client: roots, approvals. Whoever asks waits; the answers come in on
+// another thread.
 #pragma once
 
 #include <chrono>
@@ -17,12 +18,12 @@
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
 
-// What belongs to a question besides the act and the reason.
+// The parts of a question besides the act and the reason.
 struct Question {
   std::string workspace;
   std::string evidence;  // for the person alone: what it quotes may speak to a model
@@ -40,7 +41,7 @@ class Client {
   // Waits for the answer. Errors: kCanceled, the client is gone or the call was cancelled; kDeadlineExceeded; kUnknown, the client
   // answered with an error.
   Result<Json> ask(std::string_view method, Json params, std::chrono::milliseconds patience, const CancelToken& cancel);
-  void take_response(Message&& message);
+  void handle_response(Message&& message);
   // Who waits looks at its token again.
   void wake();
   // Whoever waits stops waiting, for good.
@@ -53,7 +54,7 @@ class Client {
 
   // What becomes of an act of which rules say this. Where it is to be asked about, the user decides through the client
   // (elicitation), which can be asked; no answer within five minutes and everything but "accept" mean no.
-  Answered decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
+  QuestionOutcome decide(const Opinion& opinion, const ToolRequest& request, const Question& question);
 
  private:
   struct Pending {

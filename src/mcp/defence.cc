@@ -1,3 +1,19 @@
+// What a model is shown of results, what is remembered of them, and when a call needs a person.
+//
+// Each conversation has a Turn (guard/turn.h): the texts that entered it, against which calls are judged. An
+// MCP server does not see the conversation itself. It knows the user's words only if the client sends them
+// (`_meta`), and otherwise judges with UserWords::kUnseen. At most kMostConversations are remembered. A
+// conversation that was dropped for others and comes back has lost what it read, so its changes are asked
+// about: forgetting must not be a way to be trusted.
+//
+// A result is remembered as it was and shown as the content policy has it. The other order would lose the
+// strings that the policy took out, and just those may turn up in a later call. In a structured result each
+// string is treated by itself, since JSON cannot be wrapped in delimiters; what was found in the whole is
+// acted on in every part.
+//
+// A review is a file in a queue that a person answers with `belljar review`. The call waits for a while and
+// is then refused with the advice to repeat it; the same call made again finds the answer. `waiting_` joins
+// equal calls to one review, and an answer "once" is used up by the first of them.
 #include "mcp/defence.h"
 
 #include <algorithm>
@@ -119,7 +135,7 @@ Defence::Memory& Defence::memory_of(const std::string& conversation) {
   return memory;
 }
 
-std::string Defence::heard(const std::string& conversation, const std::string& user_words) {
+std::string Defence::note_user_words(const std::string& conversation, const std::string& user_words) {
   const std::lock_guard lock(mutex_);
   if (!conversation.empty()) conversation_ = conversation;
   Memory& memory = memory_of(conversation_);
@@ -159,7 +175,7 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
   return options_.guardian(question);
 }
 
-ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const {
+ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) const {
   const bool both = !around.rule.empty() && !judgement.reason.empty();
   ReviewRequest review = reviewed({.tool = request.tool,
                                    .call = act_text(request),
@@ -177,7 +193,7 @@ ReviewRequest Defence::review_of(const ToolRequest& request, const Judgement& ju
 }
 
 void Defence::record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
-                     const Circumstances& around) {
+                     const ReviewContext& around) {
   if (options_.state_dir.empty()) return;
   // What cannot be recorded was decided all the same.
   if (const auto queue = ReviewQueue::open(options_.state_dir))
@@ -199,10 +215,10 @@ Result<std::string> Defence::ask_for(const ReviewQueue& queue, const ReviewReque
   return id;
 }
 
-Answered Defence::review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) {
+QuestionOutcome Defence::review(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) {
   const ReviewRequest wanted = review_of(request, judgement, around);
   const auto refused = [&](const std::string& more, std::string next, std::string by = "nobody") {
-    return Answered{{false, wanted.reason + "; " + more, std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
+    return QuestionOutcome{{false, wanted.reason + "; " + more, std::move(next)}, ReviewAnswer::kDeny, std::move(by)};
   };
   if (options_.state_dir.empty())
     return refused("it needs somebody's word, and this client cannot ask (it has no elicitation)",
@@ -217,7 +233,7 @@ Answered Defence::review(const ToolRequest& request, const Judgement& judgement,
   const std::string& id = *asked;
   const auto decision = queue->wait_for(id, options_.review_wait, request.cancel.fd());
   if (decision && !decision->has_value()) {
-    Answered waiting = refused(
+    QuestionOutcome waiting = refused(
         format("nobody has answered the review {} yet", id),
         format("tell the user to look at it with `belljar review show {}` and to answer with `belljar review answer {} once` "
                "(or session, always, deny); then make the very same call again",
@@ -316,7 +332,7 @@ bool Defence::passes_all() const noexcept {
          (passes(options_.content.tool) && passes(options_.content.network) && passes(options_.content.workspace));
 }
 
-ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation) {
+ResultForModel Defence::show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation) {
   Json structured = done.failed || done.structured.empty() ? Json::object() : Json::parse(done.structured);
   // Writing tools answer in our own words, until they fail and quote.
   if (!judges() || (tool.kind == ToolKind::kWrite && !done.failed)) return {std::move(done.text), std::move(structured), {}};
@@ -331,7 +347,7 @@ ShownResult Defence::show(const ToolSpec& tool, const Json& arguments, ToolResul
   const std::string nonce = random_hex(12);
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
   ContentShown shown = gate_->apply(what);
-  ShownResult result{.structured = std::move(structured), .notes = shown.notes};
+  ResultForModel result{.structured = std::move(structured), .notes = shown.notes};
   act_on_parts(shown, what, result.structured, result.notes);
   result.text =
       detect::wrap_result({.tool = tool.name, .source = static_cast<detect::Source>(what.source), .content = shown.text}, nonce);

@@ -1,5 +1,6 @@
-// What stands between a model and what its tools bring in: results are shown as data, each call is judged by where its strings came
-// from, and what looks like an obeyed injection is blocked, or kept for a person. It holds nothing: the sandbox does.
+// The defence between a model and the content that its tools bring in: results are shown as data, each call
+// is judged by where its strings came from, and a call that looks like an obeyed injection is blocked or kept
+// for a person. It holds no program back; the sandbox does.
 #pragma once
 
 #include <chrono>
@@ -23,7 +24,7 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/rpc.h"
 #include "shell/script.h"
 
@@ -43,15 +44,15 @@ struct DefenceOptions {
   std::function<Judgement(const GuardianQuestion&)> guardian;
 };
 
-// What a result becomes.
-struct ShownResult {
+// A result as the model and the client get it.
+struct ResultForModel {
   std::string text;
   Json structured;
   std::vector<std::string> notes;  // for people
 };
 
-// What a review says beside the act; an answer holds for all of it together.
-struct Circumstances {
+// The circumstances that a review shows besides the act. An answer holds for all of it together.
+struct ReviewContext {
   std::string workspace, rule;              // `rule`: why the rules ask, too
   std::shared_ptr<const Redactor> secrets;  // what is not shown; empty: known shapes alone
 };
@@ -67,23 +68,23 @@ class Defence {
 
   // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to; empty: the one last named.
   // Each has a memory of its own; one that was forgotten for others is asked about. Returns its name, for the rest of the call.
-  std::string heard(const std::string& conversation, const std::string& user_words);
+  std::string note_user_words(const std::string& conversation, const std::string& user_words);
   Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "");
   // A person's word by way of `belljar review`, waited for.
-  Answered review(const ToolRequest& request, const Judgement& judgement, const Circumstances& around = {});
+  QuestionOutcome review(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around = {});
   // Keeps for `belljar review` what was decided without it. `by`: one word.
   void record(const ToolRequest& request, const Judgement& judgement, ReviewAnswer answer, std::string by,
-              const Circumstances& around = {});
+              const ReviewContext& around = {});
   // Content of no call: each string as the policy has it.
   Json clean(Json content) const;
   // Raw output may be told as it comes.
   bool passes_all() const noexcept;
 
   // What a call brought is remembered as it is, but for our own words, and shown as the policy says.
-  ShownResult show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation = "");
+  ResultForModel show(const ToolSpec& tool, const Json& arguments, ToolResult done, const std::string& conversation = "");
 
  private:
-  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const Circumstances& around) const;
+  ReviewRequest review_of(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around) const;
   Result<std::string> ask_for(const ReviewQueue& queue, const ReviewRequest& asked, const std::string& key);
   void find_source(const ToolSpec& tool, const std::string& arguments, Entered& what);
   void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;

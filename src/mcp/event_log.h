@@ -30,32 +30,32 @@ class EventLog {
   explicit EventLog(EventLimits limits = {}) : limits_(limits) {}
 
   HttpEvent add(std::uint64_t stream, const std::string& line);
-  // Behind all that was said on the stream so far.
+  // An id behind all that was said on the stream so far.
   HttpEvent cursor(std::uint64_t stream);
   bool has_ids_of(std::uint64_t stream) const { return streams_.contains(stream); }
   bool keeps(std::uint64_t stream) const;  // an event of it
   void forget(std::uint64_t stream);
 
-  struct Rest {
+  struct Replay {
     std::uint64_t stream = 0;
     std::vector<HttpEvent> events;
   };
   // What that stream has said since. nullopt: it is no id of ours, or something of it is gone.
-  std::optional<Rest> after(std::string_view id) const;
+  std::optional<Replay> after(std::string_view id) const;
 
  private:
-  struct Kept {
-    std::uint64_t stream = 0, place = 0;
+  struct StoredEvent {
+    std::uint64_t stream = 0, index = 0;
     std::string line;
   };
   EventLimits limits_;
-  std::deque<Kept> kept_;  // oldest first
+  std::deque<StoredEvent> kept_;  // oldest first
   std::size_t bytes_ = 0;
-  struct Known {
+  struct StreamEnd {
     std::uint64_t end = 0;  // the place of the last event, from 1
     std::size_t kept = 0;
   };
-  std::map<std::uint64_t, Known> streams_;  // those that have ids
+  std::map<std::uint64_t, StreamEnd> streams_;  // those that have ids
 };
 
 }  // namespace belljar::mcp

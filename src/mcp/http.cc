@@ -1,4 +1,21 @@
 // HttpServer: who is served, and which message goes where.
+//
+// The protocol over HTTP: a client POSTs each message; the answer is one JSON text, or a stream of events
+// (text/event-stream) that ends with it. A GET opens one more stream for what belongs to no request. A
+// session is named by the header Mcp-Session-Id and belongs to the token that began it; to the holder of
+// another token it does not exist.
+//
+// One thread runs the loop and owns everything here. Sessions work on threads of their own, and what they say
+// is posted to the loop (asio::dispatch), so that deliver() decides in one place. A message goes to the
+// stream of its request if that is still open, into the log if the client may come back for it, and otherwise
+// to the client's GET or a short queue for it.
+//
+// What may take long is not done on the loop. Ending a session stops sandboxes, so it gets a thread (end),
+// which is joined later (reap).
+//
+// Limits are for two kinds of clients. Whoever shows no token may fill the connections: then the oldest
+// connection without a finished request head is closed for a newcomer. Clients with tokens may fill the
+// sessions: each token has an equal share, and whoever is above its share makes room first (make_room).
 #include "mcp/http.h"
 
 #include <fcntl.h>
@@ -57,7 +74,7 @@ bool is_initialize(const Json& json) { return json.is_object() && json.value("me
 }  // namespace
 
 HttpServer::~HttpServer() {
-  for (Ending& ending : endings_) ending.thread.join();
+  for (ClosingSession& closing : closing_) closing.thread.join();
 }
 
 Result<void> HttpServer::listen() {
@@ -67,11 +84,11 @@ Result<void> HttpServer::listen() {
         .reason("it is no address of loopback: whoever reaches it could run commands")
         .next("leave --http-no-token out, or listen at 127.0.0.1");
   error_code failed;
-  const asio::ip::tcp::endpoint place(asio::ip::make_address(wanted.address, failed), wanted.port);
+  const asio::ip::tcp::endpoint endpoint(asio::ip::make_address(wanted.address, failed), wanted.port);
   // NOLINTBEGIN(bugprone-unused-return-value): it is `failed` again
-  if (!failed) acceptor_.open(place.protocol(), failed);
+  if (!failed) acceptor_.open(endpoint.protocol(), failed);
   if (!failed) acceptor_.set_option(asio::socket_base::reuse_address(true), failed);
-  if (!failed) acceptor_.bind(place, failed);
+  if (!failed) acceptor_.bind(endpoint, failed);
   if (!failed) acceptor_.listen(asio::socket_base::max_listen_connections, failed);
   // NOLINTEND(bugprone-unused-return-value)
   if (failed)
@@ -99,7 +116,7 @@ Result<void> HttpServer::serve() {
   if (options_.ready) options_.ready(options_.rules.port);
   loop_.run();
   // Sessions end with nobody listening: what they still say is not sent.
-  for (auto& [id, served] : sessions_) served.session->close();
+  for (auto& [id, entry] : sessions_) entry.session->close();
   sessions_.clear();
   return {};
 }
@@ -149,60 +166,60 @@ void HttpServer::tick() {
     const auto now = Clock::now();
     for (auto at = sessions_.begin(); at != sessions_.end();) {
       const auto next = std::next(at);
-      Served& served = at->second;
-      forget_old(served, now);
-      for (auto& [number, stream] : served.streams) {
+      HttpSession& entry = at->second;
+      forget_old(entry, now);
+      for (auto& [number, stream] : entry.streams) {
         if (const auto connection = stream.connection.lock()) connection->keep_alive(now);
       }
-      const auto listener = served.listener.lock();
+      const auto listener = entry.listener.lock();
       if (listener) listener->keep_alive(now);
-      if (listener || !served.session->idle()) served.used = now;
-      if (now - served.used >= options_.session_idle) end(at);
+      if (listener || !entry.session->idle()) entry.used = now;
+      if (now - entry.used >= options_.session_idle) end(at);
       at = next;
     }
     tick();
   });
 }
 
-void HttpServer::forget_old(Served& served, Clock::time_point now) {
-  std::erase_if(served.streams, [&](const auto& each) {
+void HttpServer::forget_old(HttpSession& entry, Clock::time_point now) {
+  std::erase_if(entry.streams, [&](const auto& each) {
     const Stream& stream = each.second;
     const bool lost = stream.connection.expired();
     const bool forget =
-        stream.over ? lost && (now - *stream.over >= kResumable || !served.log.keeps(each.first)) : lost && !stream.resumable;
-    if (forget) served.log.forget(each.first);
+        stream.over ? lost && (now - *stream.over >= kResumable || !entry.log.keeps(each.first)) : lost && !stream.resumable;
+    if (forget) entry.log.forget(each.first);
     return forget;
   });
 }
 
 // To end a sandbox takes time, and others wait here.
 void HttpServer::end(Sessions::iterator at) {
-  Served served = std::move(at->second);
+  HttpSession entry = std::move(at->second);
   sessions_.erase(at);
-  if (const auto listener = served.listener.lock()) listener->end_events();
-  for (auto& [number, stream] : served.streams) {
+  if (const auto listener = entry.listener.lock()) listener->end_events();
+  for (auto& [number, stream] : entry.streams) {
     if (const auto connection = stream.connection.lock()) connection->end_events();
   }
   reap();
-  Ending& ending = endings_.emplace_back();
-  const std::shared_ptr<Session> session = std::move(served.session);
+  ClosingSession& closing = closing_.emplace_back();
+  const std::shared_ptr<Session> session = std::move(entry.session);
   try {
-    ending.thread = std::thread([&ending, session] {
+    closing.thread = std::thread([&closing, session] {
       session->close();
-      ending.done = true;
+      closing.done = true;
     });
   } catch (const std::system_error&) {  // no more threads
-    endings_.pop_back();
+    closing_.pop_back();
     session->close();
   }
 }
 
 void HttpServer::reap() {
-  for (auto at = endings_.begin(); at != endings_.end();) {
+  for (auto at = closing_.begin(); at != closing_.end();) {
     const auto next = std::next(at);
     if (at->done) {
       at->thread.join();
-      endings_.erase(at);
+      closing_.erase(at);
     }
     at = next;
   }
@@ -214,7 +231,7 @@ void HttpServer::reap() {
 bool HttpServer::make_room(std::size_t client) {
   if (sessions_.size() < options_.most_sessions) return true;
   std::map<std::size_t, std::size_t> held;
-  for (const auto& [id, served] : sessions_) ++held[served.client];
+  for (const auto& [id, entry] : sessions_) ++held[entry.client];
   const std::size_t share =
       std::max<std::size_t>(1, options_.most_sessions / std::max<std::size_t>(1, options_.rules.tokens.size()));
   const bool own = held[client] >= share;
@@ -232,55 +249,55 @@ bool HttpServer::make_room(std::size_t client) {
 void HttpServer::deliver(const std::string& session_id, const Outgoing& said) {
   const auto at = sessions_.find(session_id);
   if (at == sessions_.end()) return;
-  Served& served = at->second;
-  const auto known = served.streams.find(said.stream);
-  if (known != served.streams.end()) {
+  HttpSession& entry = at->second;
+  const auto known = entry.streams.find(said.stream);
+  if (known != entry.streams.end()) {
     Stream& stream = known->second;
     const auto connection = stream.connection.lock();
     if (connection || stream.resumable) {
-      HttpEvent event = said.line.empty() ? HttpEvent{} : served.log.add(said.stream, said.line);
+      HttpEvent event = said.line.empty() ? HttpEvent{} : entry.log.add(said.stream, said.line);
       if (connection) {
-        connection->take(std::move(event), said.last);
+        connection->enqueue(std::move(event), said.last);
         stream.resumable = stream.resumable || connection->is_streaming();
       }
       if (said.last) stream.over = Clock::now();
       return;
     }
-    if (said.last) served.streams.erase(known);
+    if (said.last) entry.streams.erase(known);
   }
   // An answer whose client has gone away belongs nowhere else.
   if (said.last || said.line.empty()) return;
-  HttpEvent event = served.log.add(kListener, said.line);
-  if (const auto listener = served.listener.lock()) return listener->take(std::move(event));
-  served.undelivered.push_back(std::move(event));
-  if (served.undelivered.size() > kMostUndelivered) served.undelivered.pop_front();
+  HttpEvent event = entry.log.add(kListener, said.line);
+  if (const auto listener = entry.listener.lock()) return listener->enqueue(std::move(event));
+  entry.undelivered.push_back(std::move(event));
+  if (entry.undelivered.size() > kMostUndelivered) entry.undelivered.pop_front();
 }
 
-void HttpServer::hand_to(Served& served, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
+void HttpServer::pass_to(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
                          std::string_view body) {
   const std::uint64_t number = ++serial_;
-  served.streams[number].connection = connection;
-  connection->hand_to(*served.session, number, session_id, body);
+  entry.streams[number].connection = connection;
+  connection->pass_to(*entry.session, number, session_id, body);
   if (!connection->is_streaming()) {  // answered as a whole
-    served.streams.erase(number);
-    return served.log.forget(number);
+    entry.streams.erase(number);
+    return entry.log.forget(number);
   }
-  if (!served.log.has_ids_of(number) && served.session->protocol() >= kKnowsBareIds) connection->take(served.log.cursor(number));
-  served.streams[number].resumable = served.log.has_ids_of(number);
+  if (!entry.log.has_ids_of(number) && entry.session->protocol() >= kKnowsBareIds) connection->enqueue(entry.log.cursor(number));
+  entry.streams[number].resumable = entry.log.has_ids_of(number);
 }
 
 void HttpServer::begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call) {
   if (!make_room(call.client)) return connection->refuse({503, "Service Unavailable: too many sessions"});
   const std::string id = random_hex(24);
   if (id.empty()) return connection->refuse({500, "Internal Server Error: no randomness"});
-  Served& served = sessions_[id];
-  served.used = Clock::now();
-  served.client = call.client;
-  served.session = std::make_unique<Session>(session_options_, [this, id](Outgoing said) {
+  HttpSession& entry = sessions_[id];
+  entry.used = Clock::now();
+  entry.client = call.client;
+  entry.session = std::make_unique<Session>(session_options_, [this, id](Outgoing said) {
     asio::dispatch(loop_, [this, id, said = std::move(said)] { deliver(id, said); });
   });
-  hand_to(served, connection, id, call.body);
-  if (served.session->protocol().empty()) end(sessions_.find(id));
+  pass_to(entry, connection, id, call.body);
+  if (entry.session->protocol().empty()) end(sessions_.find(id));
 }
 
 // Whoever learnt a session's id (from a log, say) has nothing of it without the token of the client that made it.
@@ -300,30 +317,30 @@ void HttpServer::post(const std::shared_ptr<HttpConnection>& connection, const H
   const auto at = find_session(call);
   if (at == sessions_.end()) return connection->refuse({404, "Not Found: there is no such session"});
   at->second.used = Clock::now();
-  hand_to(at->second, connection, call.session_id, call.body);
+  pass_to(at->second, connection, call.session_id, call.body);
 }
 
-void HttpServer::listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection) {
+void HttpServer::listen_to(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection) {
   // The newest counts: of one that broke off, nothing may have been heard yet.
-  if (const auto before = served.listener.lock()) before->end_events();
-  served.listener = connection;
+  if (const auto before = entry.listener.lock()) before->end_events();
+  entry.listener = connection;
   connection->begin_events();
-  if (served.undelivered.empty() && served.session->protocol() >= kKnowsBareIds) connection->take(served.log.cursor(kListener));
-  for (HttpEvent& event : std::exchange(served.undelivered, {})) connection->take(std::move(event));
+  if (entry.undelivered.empty() && entry.session->protocol() >= kKnowsBareIds) connection->enqueue(entry.log.cursor(kListener));
+  for (HttpEvent& event : std::exchange(entry.undelivered, {})) connection->enqueue(std::move(event));
 }
 
 // Of that one stream what came after the event, and what is still to come.
-void HttpServer::resume(Served& served, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event) {
-  auto rest = served.log.after(last_event);
-  const auto stream = rest ? served.streams.find(rest->stream) : served.streams.end();
-  if (!rest || (rest->stream != kListener && stream == served.streams.end()))
+void HttpServer::resume(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event) {
+  auto rest = entry.log.after(last_event);
+  const auto stream = rest ? entry.streams.find(rest->stream) : entry.streams.end();
+  if (!rest || (rest->stream != kListener && stream == entry.streams.end()))
     return connection->refuse({400, "Bad Request: what came after this Last-Event-ID is not kept (any more)"});
-  std::weak_ptr<HttpConnection>& place = rest->stream == kListener ? served.listener : stream->second.connection;
-  if (const auto before = place.lock()) before->close();  // lost, as the client says; a message goes out once
-  place = connection;
-  if (rest->stream == kListener) served.undelivered.clear();  // they are in the rest
+  std::weak_ptr<HttpConnection>& slot = rest->stream == kListener ? entry.listener : stream->second.connection;
+  if (const auto before = slot.lock()) before->close();  // lost, as the client says; a message goes out once
+  slot = connection;
+  if (rest->stream == kListener) entry.undelivered.clear();  // they are in the rest
   connection->begin_events();
-  for (HttpEvent& event : rest->events) connection->take(std::move(event));
+  for (HttpEvent& event : rest->events) connection->enqueue(std::move(event));
   if (rest->stream != kListener && stream->second.over) connection->end_events();
 }
 

@@ -21,7 +21,7 @@ struct HttpOptions {
   std::size_t largest_body = std::size_t{16} << 20;
   std::chrono::milliseconds session_idle = std::chrono::minutes(30);  // without a request, a stream or a call in hand
   std::chrono::milliseconds request_time = std::chrono::seconds(30);  // for a request to arrive, and between two of a connection
-  std::chrono::milliseconds write_time = std::chrono::minutes(1);     // for a client to take what it is sent
+  std::chrono::milliseconds write_time = std::chrono::minutes(1);     // for a client to read what it is sent
   std::function<void(std::uint16_t port)> ready;                      // it listens
 };
 

@@ -1,4 +1,22 @@
-// HttpConnection.
+// HttpConnection: one request after the other on a socket, until one of them is answered by a stream of
+// events.
+//
+// The head is judged before the body is read (on_header): a client without a token costs at most 16 KiB and
+// no look at its JSON. A request whose end nobody can be sure of (a transfer coding that is not known,
+// another version than HTTP/1.1) closes the connection after its answer, since the rest might otherwise be
+// read as the next request (request smuggling, RFC 9112 section 11.2).
+//
+// Whether the answer is JSON or a stream is decided when the session has looked at the message (pass_to). If
+// the answer is already there, as for a ping, it is sent as JSON; otherwise the response becomes a stream at
+// once, since no one knows when the answer will come.
+//
+// Writing is strictly one operation at a time: `busy_` is set while one is under way, and pump() continues
+// from its completion. Events that come meanwhile wait in `pending_`; a client that reads too slowly for too
+// long is closed at kMostPending. Silence on a stream is broken by a comment line every kQuiet, so that
+// proxies keep it open.
+//
+// At the end of a connection what the client is still sending is read and thrown away (drain). Closing a
+// socket with unread input makes the kernel reset the connection, and the answer might be lost with it.
 #include <algorithm>
 #include <boost/asio/error.hpp>
 #include <boost/asio/write.hpp>
@@ -154,16 +172,16 @@ void HttpConnection::refuse(const HttpRefusal& refusal) {
 }
 
 // What is answered at once is one JSON text; the rest is a stream of events, in which the answer is the last.
-void HttpConnection::hand_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body) {
+void HttpConnection::pass_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body) {
   session_id_ = id;
-  session.take(body, stream);
+  session.receive(body, stream);
   if (!last_) return begin_events();
   if (!answered_) return answer(202, "", "", id);  // a notification
   if (pending_.size() == 1) return answer(200, std::move(pending_.front().line), "application/json", id);
   begin_events();
 }
 
-void HttpConnection::take(HttpEvent event, bool last) {
+void HttpConnection::enqueue(HttpEvent event, bool last) {
   last_ = last_ || last;
   answered_ = answered_ || (last && !event.line.empty());
   if (!event.id.empty()) {

@@ -53,7 +53,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
 
   void read();
   // A message for the request (or the GET) in hand. `last`: nothing more belongs to it.
-  void take(HttpEvent event, bool last = false);
+  void enqueue(HttpEvent event, bool last = false);
   // Answered by events, and not by one JSON text.
   bool is_streaming() const noexcept { return streaming_; }
   // Answers a GET: events come as long as the client listens.
@@ -65,7 +65,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void answer(unsigned status, std::string body, std::string_view type, const std::string& session);
   // As a JSON-RPC error without an id.
   void refuse(const HttpRefusal& refusal);
-  void hand_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body);
+  void pass_to(Session& session, std::uint64_t stream, const std::string& id, std::string_view body);
 
  private:
   using Error = boost::beast::error_code;
@@ -118,7 +118,7 @@ class HttpServer {
     bool resumable = false;                 // the client has an id of it
     std::optional<Clock::time_point> over;  // since when it has its answer
   };
-  struct Served {
+  struct HttpSession {
     std::size_t client = 0;  // whose token began it; to others it does not exist
     std::unique_ptr<Session> session;
     std::map<std::uint64_t, Stream> streams;
@@ -127,11 +127,11 @@ class HttpServer {
     EventLog log;
     Clock::time_point used;
   };
-  struct Ending {
+  struct ClosingSession {
     std::thread thread;
     std::atomic<bool> done{false};
   };
-  using Sessions = std::map<std::string, Served>;
+  using Sessions = std::map<std::string, HttpSession>;
 
   Result<void> listen();
   void accept();
@@ -143,11 +143,11 @@ class HttpServer {
   void post(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
   void begin_session(const std::shared_ptr<HttpConnection>& connection, const HttpCall& call);
   Sessions::iterator find_session(const HttpCall& call);
-  void hand_to(Served& served, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
+  void pass_to(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection, const std::string& session_id,
                std::string_view body);
-  void listen_to(Served& served, const std::shared_ptr<HttpConnection>& connection);
-  void resume(Served& served, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event);
-  void forget_old(Served& served, Clock::time_point now);
+  void listen_to(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection);
+  void resume(HttpSession& entry, const std::shared_ptr<HttpConnection>& connection, std::string_view last_event);
+  void forget_old(HttpSession& entry, Clock::time_point now);
   void deliver(const std::string& session_id, const Outgoing& said);
   void end(Sessions::iterator at);
 
@@ -162,7 +162,7 @@ class HttpServer {
   boost::asio::steady_timer timer_{loop_}, retry_{loop_};
   std::optional<boost::asio::posix::stream_descriptor> signals_;
   Sessions sessions_;
-  std::list<Ending> endings_;  // sessions on their way out
+  std::list<ClosingSession> closing_;  // sessions on their way out
 };
 
 }  // namespace belljar::mcp

@@ -13,7 +13,7 @@
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::mcp {
 namespace {
@@ -55,10 +55,10 @@ Result<Judge> make_judge(guard::PermissionSettings settings, guard::RuleSet rule
                               .input = request.arguments,
                               .standard_input = request.input,
                               .removed = request.removes ? request.paths : std::vector<std::string>()});
-    const Say say = permission.outcome == guard::Outcome::kRun   ? Say::kRun
-                    : permission.outcome == guard::Outcome::kAsk ? Say::kAsk
-                                                                 : Say::kRefuse;
-    return Opinion{say, permission.reason, say == Say::kRefuse ? "do it another way, or ask the user" : ""};
+    const OpinionKind kind = permission.outcome == guard::Outcome::kRun   ? OpinionKind::kRun
+                             : permission.outcome == guard::Outcome::kAsk ? OpinionKind::kAsk
+                                                                          : OpinionKind::kRefuse;
+    return Opinion{kind, permission.reason, kind == OpinionKind::kRefuse ? "do it another way, or ask the user" : ""};
   });
 }
 

@@ -4,11 +4,11 @@
 #include "belljar/result.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::mcp {
 
-// What holds where no [permission] says otherwise: files and commands inside the sandbox run unasked, unless a rule or a check
+// The permission where no [permission] says otherwise: files and commands inside the sandbox run unasked, unless a rule or a check
 // wants to ask. The sandbox holds them; the client asks its user besides, as clients do.
 guard::PermissionSettings default_permission();
 

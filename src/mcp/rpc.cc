@@ -1,3 +1,11 @@
+// JSON-RPC 2.0 messages, checked before anything else looks at them.
+//
+// Depth and number of members are measured before the text is parsed: freeing and writing a document recurse,
+// and each member of an object is compared with those before it. A text with a lone surrogate is repaired and
+// parsed once more, because a client would wait for ever on a request whose id nobody read.
+//
+// Everything that is no message becomes an RpcError with the code that the specification names, and with the
+// request's id where that could be read.
 #include "mcp/rpc.h"
 
 #include <algorithm>

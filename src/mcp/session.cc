@@ -1,3 +1,22 @@
+// Versions, methods, batches, threads and cancellation of one MCP session. Tools and resources are in
+// calls.cc.
+//
+// One thread reads messages (receive). It must never wait for what a message asks, or a ping and the
+// cancellation of a slow call would be read too late. So `tools/call` and `resources/read` get a thread of
+// their own, and everything else is answered at once. At most kMostActive calls run together; then the answer
+// is kServerBusy.
+//
+// A call is known by the text of its request id, and two with the same id cannot run at once. Cancellation
+// only sets the call's token. The thread notices it at its next step, and its answer is dropped, as the
+// protocol asks. The entry is taken out of `active_` before the answer goes out, so a late cancellation finds
+// nothing.
+//
+// A transport that answers each request on a stream of its own (HTTP) has to know to which request a message
+// belongs: progress, log lines and questions to the client come from deep inside a call. StreamScope notes
+// the stream for the thread that is at work, so that nothing between has to pass it on.
+//
+// close() cancels the calls, then makes the client stop waiting, then ends the sandboxes, and only then joins
+// the threads: each of them waits for one of these three.
 #include "mcp/session.h"
 
 #include <algorithm>
@@ -27,14 +46,14 @@
 #include "belljar/review.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
 namespace {
 
-constexpr std::size_t kMostInHand = 64;
+constexpr std::size_t kMostActive = 64;
 constexpr std::string_view kWithBatches = "2025-03-26";
 constexpr std::string_view kLevels[] = {"debug", "info",     "notice", "warning",
                                         "error", "critical", "alert",  "emergency"};  // RFC 5424
@@ -61,18 +80,18 @@ struct Batch {
 
 }  // namespace
 
-class Session::Speaking {
+class Session::StreamScope {
  public:
-  Speaking(Session& session, std::uint64_t stream) : session_(session) {
+  StreamScope(Session& session, std::uint64_t stream) : session_(session) {
     const std::lock_guard lock(session_.streams_mutex_);
     session_.streams_[std::this_thread::get_id()] = stream;
   }
-  ~Speaking() {
+  ~StreamScope() {
     const std::lock_guard lock(session_.streams_mutex_);
     session_.streams_.erase(std::this_thread::get_id());
   }
-  Speaking(const Speaking&) = delete;
-  Speaking& operator=(const Speaking&) = delete;
+  StreamScope(const StreamScope&) = delete;
+  StreamScope& operator=(const StreamScope&) = delete;
 
  private:
   Session& session_;
@@ -83,11 +102,11 @@ Session::Session(SessionOptions options, std::function<void(Outgoing)> send)
       send_(std::move(send)),
       client_([this](const Json& json) { this->send(json); }),
       defence_(options_.defence),
-      boxes_({.make = options_.make,
-              .tools = options_.tools,
-              .decide = [this](const Opinion& opinion, const ToolRequest& request, const BoxPlace& place,
-                               const Call& call) { return decide(opinion, request, place, call); },
-              .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
+      sandboxes_({.make = options_.make,
+                  .tools = options_.tools,
+                  .decide = [this](const Opinion& opinion, const ToolRequest& request, const ActContext& context,
+                                   const Call& call) { return decide(opinion, request, context, call); },
+                  .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
       log_level_(level_of("info")) {}
 
 void Session::send(const Json& json, std::uint64_t stream) {
@@ -105,28 +124,28 @@ void Session::log(std::string_view level, std::string_view text) {
   send(make_notification("notifications/message", {{"level", level}, {"logger", "belljar"}, {"data", text}}));
 }
 
-void Session::take(std::string_view line, std::uint64_t stream) {
-  const Speaking here(*this, stream);
+void Session::receive(std::string_view line, std::uint64_t stream) {
+  const StreamScope here(*this, stream);
   const Reply reply = [this, stream](const Json& answer) {
     if (!closed_.load()) send_({answer.is_null() ? std::string() : to_line(answer), stream, true});
   };
   auto parsed = parse_text(line);
   if (const auto* wrong = std::get_if<RpcError>(&parsed)) return reply(make_error(*wrong));
   Json& json = std::get<Json>(parsed);
-  if (json.is_array()) return take_batch(std::move(json), reply);
-  take_one(std::move(json), reply);
+  if (json.is_array()) return handle_batch(std::move(json), reply);
+  handle_message(std::move(json), reply);
 }
 
 void Session::line_too_long(std::size_t limit) {
   send(make_error({kInvalidRequest, format("Invalid Request: a message is longer than {} bytes", limit)}));
 }
 
-void Session::take_batch(Json&& batch, const Reply& reply) {
+void Session::handle_batch(Json&& batch, const Reply& reply) {
   if (protocol_ != kWithBatches)
     return reply(make_error({kInvalidRequest, format("Invalid Request: batches belong to protocol {} alone", kWithBatches)}));
   if (batch.empty()) return reply(make_error({kInvalidRequest, "Invalid Request: an empty batch"}));
-  if (batch.size() > kMostInHand)
-    return reply(make_error({kInvalidRequest, format("Invalid Request: a batch of more than {}", kMostInHand)}));
+  if (batch.size() > kMostActive)
+    return reply(make_error({kInvalidRequest, format("Invalid Request: a batch of more than {}", kMostActive)}));
   const auto shared = std::make_shared<Batch>();
   shared->missing = batch.size();
   const Reply one = [reply, shared](Json answer) {
@@ -134,20 +153,20 @@ void Session::take_batch(Json&& batch, const Reply& reply) {
     if (!answer.is_null()) shared->answers.push_back(std::move(answer));
     if (--shared->missing == 0) reply(shared->answers.empty() ? Json() : shared->answers);
   };
-  for (Json& json : batch) take_one(std::move(json), one);
+  for (Json& json : batch) handle_message(std::move(json), one);
 }
 
-void Session::take_one(Json&& json, const Reply& reply) {
+void Session::handle_message(Json&& json, const Reply& reply) {
   auto read = to_message(std::move(json));
   if (const auto* wrong = std::get_if<RpcError>(&read)) return reply(make_error(*wrong));
   Message& message = std::get<Message>(read);
-  if (message.kind == Message::Kind::kRequest) return take_request(std::move(message), reply);
-  if (message.kind == Message::Kind::kResponse) client_.take_response(std::move(message));
-  else take_notification(message);
+  if (message.kind == Message::Kind::kRequest) return handle_request(std::move(message), reply);
+  if (message.kind == Message::Kind::kResponse) client_.handle_response(std::move(message));
+  else handle_notification(message);
   reply(nullptr);
 }
 
-void Session::take_request(Message&& request, const Reply& reply) {
+void Session::handle_request(Message&& request, const Reply& reply) {
   const std::string& method = request.method;
   if (method == "ping") return reply(make_result(request.id, Json::object()));
   if (method == "initialize") {
@@ -202,15 +221,15 @@ Json Session::initialize(const Json& params) {
            defence_.rules_for_model()}};
 }
 
-void Session::take_notification(const Message& message) {
+void Session::handle_notification(const Message& message) {
   if (message.method == "notifications/roots/list_changed") return client_.roots_changed();
   if (message.method != "notifications/cancelled") return;
   const auto id = message.params.find("requestId");
   if (id == message.params.end()) return;
   {
     const std::lock_guard lock(mutex_);
-    const auto known = in_hand_.find(to_line(*id));
-    if (known == in_hand_.end()) return;
+    const auto known = active_.find(to_line(*id));
+    if (known == active_.end()) return;
     known->second.cancelled = true;
     known->second.cancel.cancel();
   }
@@ -223,20 +242,20 @@ void Session::in_background(const Message& request, const Reply& reply, std::fun
   auto token = CancelToken::create();
   if (!token) return reply(make_error({kInternalError, token.error().line(), request.id}));
   const std::lock_guard lock(mutex_);
-  if (in_hand_.size() >= kMostInHand)
-    return reply(make_error({kServerBusy, format("{} requests are in hand already", kMostInHand), request.id}));
-  if (!in_hand_.emplace(key, InHand{.cancel = *token}).second)
+  if (active_.size() >= kMostActive)
+    return reply(make_error({kServerBusy, format("{} requests are in hand already", kMostActive), request.id}));
+  if (!active_.emplace(key, ActiveCall{.cancel = *token}).second)
     return reply(make_error({kInvalidRequest, "Invalid Request: a request with this id is in hand", request.id}));
   Worker& worker = workers_.emplace_back();
   try {
     worker.thread =
         std::thread([this, &worker, key, token = *token, id = request.id, reply, stream = stream_here(), work = std::move(work)] {
-          const Speaking here(*this, stream);
+          const StreamScope here(*this, stream);
           answer_in_thread(worker, key, id, reply, [&] { return work(token); });
         });
   } catch (const std::system_error&) {  // no more threads
     workers_.pop_back();
-    in_hand_.erase(key);
+    active_.erase(key);
     reply(make_error({kServerBusy, "there is no room for another thread", request.id}));
   }
 }
@@ -252,7 +271,8 @@ void Session::answer_in_thread(Worker& worker, const std::string& key, const Jso
   bool cancelled = false;
   {
     const std::lock_guard guard(mutex_);
-    cancelled = in_hand_.extract(key).mapped().cancelled;
+    // The id is free from here on: a client may use it again as soon as it has the answer.
+    cancelled = active_.extract(key).mapped().cancelled;
   }
   // "The receiver should not send a response for the cancelled request" (Cancellation, Behavior Requirements).
   reply(cancelled ? Json() : std::move(answer));
@@ -276,7 +296,7 @@ void Session::reap(bool all) {
 
 bool Session::idle() {
   const std::lock_guard lock(mutex_);
-  return in_hand_.empty();
+  return active_.empty();
 }
 
 bool Session::wait_idle(std::chrono::milliseconds patience) {
@@ -289,48 +309,48 @@ void Session::close() {
   closed_ = true;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [id, request] : in_hand_) request.cancel.cancel();
+    for (auto& [id, request] : active_) request.cancel.cancel();
   }
   client_.close();
-  boxes_.kill_all();
+  sandboxes_.kill_all();
   reap(true);
 }
 
 // In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
 // no room in the trail is not done.
-ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place, const Call& call) {
+ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const ActContext& context, const Call& call) {
   const Judgement judgement =
-      opinion.say == Say::kRefuse ? Judgement{} : defence_.judge(request, place.workspace, call.conversation);
+      opinion.kind == OpinionKind::kRefuse ? Judgement{} : defence_.judge(request, context.workspace, call.conversation);
   const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
-  const std::string rule = opinion.say == Say::kAsk ? opinion.reason : "";
+  const std::string rule = opinion.kind == OpinionKind::kAsk ? opinion.reason : "";
   const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");
   CallRecord record{.tool = request.tool,
                     .call = act_text(request),
-                    .verdict = opinion.say == Say::kRefuse              ? CallOutcome::kRefuse
-                               : blocked                                ? CallOutcome::kBlock
-                               : suspicious || opinion.say == Say::kAsk ? CallOutcome::kAsk
-                                                                        : CallOutcome::kRun,
+                    .verdict = opinion.kind == OpinionKind::kRefuse              ? CallOutcome::kRefuse
+                               : blocked                                         ? CallOutcome::kBlock
+                               : suspicious || opinion.kind == OpinionKind::kAsk ? CallOutcome::kAsk
+                                                                                 : CallOutcome::kRun,
                     .by = suspicious ? "validator" : "rules",
                     .reason = reason.empty() ? opinion.reason : reason,
                     .evidence = suspicious ? judgement.evidence : std::vector<Evidence>()};
-  const auto number = place.record ? place.record(record) : Result<std::int64_t>(-1);
+  const auto number = context.record ? context.record(record) : Result<std::int64_t>(-1);
   if (!number) return unrecorded(number.error());
   if (record.verdict == CallOutcome::kRefuse) return {false, opinion.reason, opinion.next};
   if (record.verdict == CallOutcome::kRun) return {};
   const std::string words = suspicious ? words_of(judgement) : "";
   if (suspicious)
     log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
-  const Circumstances around{place.workspace, rule, place.secrets};
+  const ReviewContext around{context.workspace, rule, context.secrets};
   if (blocked) {
     defence_.record(request, judgement, ReviewAnswer::kDeny, "validator", around);
     return {false, judgement.reason,
             "do not try it another way; tell the user what that content says. Who wants it done does it by hand"};
   }
   const bool by_client = client_.can_be_asked();
-  Answered answered =
+  QuestionOutcome answered =
       by_client
-          ? client_.decide({.say = Say::kAsk, .reason = reason}, request,
-                           {.workspace = place.workspace, .evidence = suspicious ? words.substr(judgement.reason.size()) : ""})
+          ? client_.decide({.kind = OpinionKind::kAsk, .reason = reason}, request,
+                           {.workspace = context.workspace, .evidence = suspicious ? words.substr(judgement.reason.size()) : ""})
           : defence_.review(request, suspicious ? judgement : Judgement{}, around);
   if (by_client && answered.by != "approval")
     defence_.record(request, suspicious ? judgement : Judgement{}, answered.answer, answered.by, around);
@@ -338,25 +358,25 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   record.by = answered.by;
   record.reason = answered.reason;
   record.number = *number;
-  if (const auto told = place.record ? place.record(record) : Result<std::int64_t>(-1); !told) return unrecorded(told.error());
+  if (const auto told = context.record ? context.record(record) : Result<std::int64_t>(-1); !told) return unrecorded(told.error());
   return answered;
 }
 
 std::string Session::note_meta(const Json& params) {
   const auto meta = params.find("_meta");
-  if (meta == params.end() || !meta->is_object()) return defence_.heard({}, {});
+  if (meta == params.end() || !meta->is_object()) return defence_.note_user_words({}, {});
   const auto text = [&](const char* key) {
     const auto found = meta->find(key);
     return found != meta->end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  return defence_.heard(text("belljar/conversation"), text("belljar/user"));
+  return defence_.note_user_words(text("belljar/conversation"), text("belljar/user"));
 }
 
-void Session::remember(const std::vector<Violation>& violations, const std::string& box) {
+void Session::remember(const std::vector<Violation>& violations, const std::string& entry) {
   constexpr std::size_t kMostKept = 1000;
   const std::lock_guard lock(mutex_);
   for (const Violation& violation : violations) {
-    violations_.push_back({{"sandbox", box},
+    violations_.push_back({{"sandbox", entry},
                            {"operation", violation.operation},
                            {"target", violation.target},
                            {"program", violation.program},

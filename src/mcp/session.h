@@ -1,5 +1,5 @@
-// One client of the Model Context Protocol (https://modelcontextprotocol.io/specification): from its messages to tools in
-// sandboxes, and back. Knows no transport.
+// A session with one client of the Model Context Protocol (https://modelcontextprotocol.io/specification): from its messages to
+// tools in sandboxes, and back. Knows no transport.
 //
 // Each call of a tool has a thread of its own, so that a long one holds up neither a ping nor its own cancellation.
 #pragma once
@@ -24,15 +24,15 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "belljar/tools.h"
-#include "mcp/boxes.h"
 #include "mcp/client.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
 
 struct SessionOptions {
-  BoxMaker make;
+  SandboxMaker make;
   ToolOptions tools;
   std::string version;
   // The first root of the client is the workspace. False: the command line names one.
@@ -42,8 +42,8 @@ struct SessionOptions {
   DefenceOptions defence;
 };
 
-// What a session says. `stream`: which take() it belongs to, 0 where it belongs to none; `last`: nothing more belongs to that one.
-// An empty `line` only says that.
+// What a session says. `stream`: which receive() it belongs to, 0 where it belongs to none; `last`: nothing more belongs to that
+// one. An empty `line` only says that.
 struct Outgoing {
   std::string line;
   std::uint64_t stream = 0;
@@ -59,8 +59,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // From one thread. Never blocks for what a message asks. `stream`: any number but 0, for a transport that tells answers apart.
-  void take(std::string_view line, std::uint64_t stream = 1);
-  // The protocol's version, once it is agreed on. From the thread of take().
+  void receive(std::string_view line, std::uint64_t stream = 1);
+  // The protocol's version, once it is agreed on. From the thread of receive().
   const std::string& protocol() const noexcept { return protocol_; }
   // No call is in hand.
   bool idle();
@@ -73,8 +73,8 @@ class Session {
  private:
   using Reply = std::function<void(Json)>;  // null: nothing is answered
   // While it lives, what this thread says belongs to that stream.
-  class Speaking;
-  struct InHand {
+  class StreamScope;
+  struct ActiveCall {
     CancelToken cancel;
     bool cancelled = false;
   };
@@ -83,23 +83,23 @@ class Session {
     std::atomic<bool> done{false};
   };
 
-  void take_batch(Json&& batch, const Reply& reply);
-  void take_one(Json&& json, const Reply& reply);
-  void take_request(Message&& request, const Reply& reply);
-  void take_notification(const Message& message);
+  void handle_batch(Json&& batch, const Reply& reply);
+  void handle_message(Json&& json, const Reply& reply);
+  void handle_request(Message&& request, const Reply& reply);
+  void handle_notification(const Message& message);
   Json initialize(const Json& params);
   Json list_tools() const;
   void call_tool(const Message& request, const Reply& reply);
   Json run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel,
                 const std::string& conversation);
   Result<Json> run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
-  static Result<Json> take_snapshot(Box& box, const std::string& name);
-  static Result<Json> roll_back(Box& box, const std::optional<std::string>& to);
+  static Result<Json> take_snapshot(ClientSandbox& entry, const std::string& name);
+  static Result<Json> roll_back(ClientSandbox& entry, const std::optional<std::string>& to);
   Result<Json> run_layers_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
-  Result<std::shared_ptr<Box>> box_for(const Json& arguments, const CancelToken& cancel);
+  Result<std::shared_ptr<ClientSandbox>> sandbox_for(const Json& arguments, const CancelToken& cancel);
   Result<void> check_root(const std::string& id, const CancelToken& cancel);
-  Result<BoxWish> default_wish(const CancelToken& cancel);
-  Result<Json> create_box(const Json& arguments, const CancelToken& cancel);
+  Result<SandboxSpec> default_spec(const CancelToken& cancel);
+  Result<Json> create_sandbox(const Json& arguments, const CancelToken& cancel);
   void read_resource(const Message& request, const Reply& reply);
   Result<Json> resource(const std::string& uri, const CancelToken& cancel);
   void in_background(const Message& request, const Reply& reply, std::function<Json(const CancelToken&)> work);
@@ -110,17 +110,17 @@ class Session {
   void send(const Json& json, std::uint64_t stream);
   std::uint64_t stream_here();
   std::string note_meta(const Json& params);
-  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const BoxPlace& place, const Call& call);
+  ToolVerdict decide(const Opinion& opinion, const ToolRequest& request, const ActContext& context, const Call& call);
   void log(std::string_view level, std::string_view text);
-  void remember(const std::vector<Violation>& violations, const std::string& box);
+  void remember(const std::vector<Violation>& violations, const std::string& entry);
   bool is_own_tool(std::string_view name) const;
-  bool offers_boxes() const noexcept { return options_.tools.texts == ToolTexts::kBelljar; }
+  bool offers_sandboxes() const noexcept { return options_.tools.texts == ToolTexts::kBelljar; }
 
   const SessionOptions options_;
   const std::function<void(Outgoing)> send_;
   Client client_;
   Defence defence_;
-  Boxes boxes_;
+  ClientSandboxes sandboxes_;
   std::string protocol_;  // of the reading thread: negotiated; empty before
   std::atomic<int> log_level_;
   std::atomic<bool> closed_{false};
@@ -130,7 +130,7 @@ class Session {
   std::mutex mutex_;
   std::condition_variable changed_;
   // guarded by mutex_
-  std::map<std::string, InHand> in_hand_;  // by the request's id, as JSON text
+  std::map<std::string, ActiveCall> active_;  // by the request's id, as JSON text
   std::list<Worker> workers_;
   std::list<Json> violations_;  // newest last
 };

@@ -1,3 +1,14 @@
+// The transport for a client that started us: JSON messages, one a line, on stdin and stdout.
+//
+// A session speaks from many threads, so a writer takes whole lines under a mutex. The other end may stop
+// reading, and then write(2) blocks for as long as it likes, on a descriptor that is blocking and perhaps
+// shared with others, so that it must not be made non-blocking. Therefore the writer waits with poll(2) for
+// room, writes no more than a pipe has room for then, and gives up when told (given_up_), without which
+// close() could wait for a thread that waits for a dead client.
+//
+// The end comes in three ways: stdin ends, a signal arrives, or the output's other end is closed, which
+// poll(2) reports although nothing is written. Only after the first do running calls get a second to finish,
+// because a client that pipes its requests in and closes stdin is still reading.
 #include "mcp/stdio.h"
 
 #include <poll.h>
@@ -93,7 +104,8 @@ Result<void> serve_stdio(SessionOptions options, UniqueFd input, UniqueFd output
   Session session(std::move(options), [&writer](Outgoing said) {
     if (!said.line.empty()) writer.write(std::move(said.line));
   });
-  LineReader lines(kLongestLine, [&](std::string_view line) { session.take(line); }, [&] { session.line_too_long(kLongestLine); });
+  LineReader lines(
+      kLongestLine, [&](std::string_view line) { session.receive(line); }, [&] { session.line_too_long(kLongestLine); });
   if (serve(input.get(), writer.fd(), signals.get(), lines) == End::kInputEnded) session.wait_idle(kLastCalls);
   writer.give_up();
   session.close();

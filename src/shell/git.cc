@@ -1,3 +1,15 @@
+// What git(1) starts, and where it writes, by its words alone.
+//
+// git runs programs for many of its settings (pager, editor, ssh command, filters, hooks, credential
+// helpers), and `-c KEY=VALUE` sets any of them for one command. Keys are compared with a list from
+// git-config(1), by name or by front and end, and the value is judged as shell text. A key that no list has,
+// but whose last word says that a program is meant (`.command`, `.helper`), is unread, because git and its
+// extensions get new ones. Settings by which git takes its hooks or its configuration from another place
+// (core.hooksPath, include.path) are unread: what runs then is in a file.
+//
+// What it writes is asked of the sub-command: kMakers says which operand or option names a new file or
+// directory. Changes to its own work tree and to `.git` are not among them; those are what git is called for,
+// and the broker judges git's control files by themselves.
 #include "shell/git.h"
 
 #include <algorithm>
@@ -52,7 +64,8 @@ bool is_command_setting(const std::string& key) {
                                                                       {"lfs.extension.", ".clean"},
                                                                       {"lfs.extension.", ".smudge"}};
   if (has_word(kKeys, key)) return true;
-  return std::ranges::any_of(kParts, [&](const auto& part) { return key.starts_with(part.first) && key.ends_with(part.second); });
+  return std::ranges::any_of(kParts,
+                             [&](const auto& command) { return key.starts_with(command.first) && key.ends_with(command.second); });
 }
 
 // A key that no table has, and whose last name says that a program is meant: git and its extensions get new ones.
@@ -80,57 +93,57 @@ bool names_mailer(const std::string& key, const Word& value) {
   return server && !(host && !value.text.starts_with('/'));
 }
 
-void add_git_setting(const std::string& key, Word value, std::vector<Opened>& found) {
+void add_git_setting(const std::string& key, Word value, std::vector<InnerCommand>& found) {
   const std::string label = "git " + key;
   const bool helper = key == "credential.helper" || (key.starts_with("credential.") && key.ends_with(".helper"));
   const bool update = key.starts_with("submodule.") && key.ends_with(".update");
   if (key.starts_with("alias.") || helper || update) {
-    if (value.text.starts_with('!')) return found.push_back(opened_script(label, tail_of(value, 1)));
-    if (update && !value.fixed) return found.push_back(opened_unread(format("what {} starts is only known at run time", label)));
+    if (value.text.starts_with('!')) return found.push_back(inner_script(label, tail_of(value, 1)));
+    if (update && !value.fixed) return found.push_back(inner_unread(format("what {} starts is only known at run time", label)));
     if (key.starts_with("alias.")) value.text.insert(0, "git "), value.lead += 4;
     else if (update || (value.fixed && !value.text.starts_with('/'))) return;  // git-credential-NAME
-    return found.push_back(opened_script(label, std::move(value)));
+    return found.push_back(inner_script(label, std::move(value)));
   }
-  if (is_command_setting(key)) return found.push_back(opened_script(label, std::move(value)));
+  if (is_command_setting(key)) return found.push_back(inner_script(label, std::move(value)));
   // `url.ext::sh -c x.insteadOf=y`, `remote.o.url=ext::...`: the transport is a program.
   const bool transport = key.starts_with("url.ext::") || value.text.starts_with("ext::");
-  if (transport) found.push_back(opened_unread("`ext::` of `git` starts a program"));
+  if (transport) found.push_back(inner_unread("`ext::` of `git` starts a program"));
   else if (names_elsewhere(key) || names_mailer(key, value))
-    found.push_back(opened_unread(format("`git` takes what it starts from elsewhere by {}", key)));
-  else if (sounds_like_command(key)) found.push_back(opened_unread(format("`git` may start what {} says", key)));
+    found.push_back(inner_unread(format("`git` takes what it starts from elsewhere by {}", key)));
+  else if (sounds_like_command(key)) found.push_back(inner_unread(format("`git` may start what {} says", key)));
 }
 
 // KEY=VALUE
-void add_git_pair(const Word& word, std::vector<Opened>& found) {
+void add_git_pair(const Word& word, std::vector<InnerCommand>& found) {
   const std::size_t equals = word.text.find('=');
   if (!word.fixed && (equals == std::string::npos || equals >= word.lead))
-    return found.push_back(opened_unread("a setting of `git` is only known at run time"));
+    return found.push_back(inner_unread("a setting of `git` is only known at run time"));
   if (equals != std::string::npos)
     add_git_setting(lower(std::string_view(word.text).substr(0, equals)), tail_of(word, equals + 1), found);
 }
 
 // `config [options] [set] KEY VALUE`.
-Arguments config_arguments(const Part& own) {
+Arguments config_arguments(const SimpleCommand& own) {
   Arguments args = arguments(own, {"f", "file blob type default value comment url", "fixed-value"});
   constexpr std::string_view kActs = "set get unset list edit rename-section remove-section get-all get-regexp get-urlmatch";
   if (!args.operands.empty() && has_word(kActs, args.operands[0].text)) args.operands.erase(args.operands.begin());
   return args;
 }
 
-void add_git_config(const Part& own, std::vector<Opened>& found) {
+void add_git_config(const SimpleCommand& own, std::vector<InnerCommand>& found) {
   const auto words = config_arguments(own).operands;
   if (words.size() < 2) return;
   if (words[0].fixed) add_git_setting(lower(words[0].text), words[1], found);
-  else found.push_back(opened_unread("a setting of `git` is only known at run time"));
+  else found.push_back(inner_unread("a setting of `git` is only known at run time"));
 }
 
 // The subcommand and what follows it, as a command of its own.
-Part own_words(const Part& part, std::size_t at) {
-  return {.argv = {part.argv.begin() + static_cast<std::ptrdiff_t>(at), part.argv.end()}, .span = part.span};
+SimpleCommand own_words(const SimpleCommand& command, std::size_t at) {
+  return {.argv = {command.argv.begin() + static_cast<std::ptrdiff_t>(at), command.argv.end()}, .span = command.span};
 }
 
 // Options of subcommands whose value is run.
-Arguments program_options(const Part& own) {
+Arguments program_options(const SimpleCommand& own) {
   const std::string_view name = own.argv[0].text;
   return arguments(own, {name == "rebase" || name == "difftool" ? "x"
                          : name == "clone"                      ? "cu"
@@ -150,7 +163,7 @@ bool is_plain_name(const Word& word) noexcept {
 }
 
 // `git bisect run WORD...`, `git submodule foreach [--recursive] WORD...`: all that stands behind, its options among them.
-void add_git_command(const Part& own, std::string_view act, std::vector<Opened>& found) {
+void add_git_command(const SimpleCommand& own, std::string_view act, std::vector<InnerCommand>& found) {
   const auto option = [](const Word& word) { return word.fixed && word.text.starts_with('-'); };
   const auto is_act = std::find_if_not(own.argv.begin() + 1, own.argv.end(), option);
   if (is_act == own.argv.end() || is_act->text != act) return;
@@ -163,11 +176,11 @@ void add_git_command(const Part& own, std::string_view act, std::vector<Opened>&
   }
   Word text = words[0];
   for (std::size_t i = 1; i < words.size(); ++i) text.text += " " + words[i].text, text.fixed = text.fixed && words[i].fixed;
-  found.push_back(opened_script(std::move(label), std::move(text)));
+  found.push_back(inner_script(std::move(label), std::move(text)));
 }
 
 // `git merge-index PROGRAM`, `git remote-ext NAME TEXT`.
-void add_git_words(const Part& own, const std::vector<Word>& words, std::vector<Opened>& found) {
+void add_git_words(const SimpleCommand& own, const std::vector<Word>& words, std::vector<InnerCommand>& found) {
   const std::string_view name = own.argv[0].text;
   if (name == "bisect") return add_git_command(own, "run", found);
   if (name == "submodule") return add_git_command(own, "foreach", found);
@@ -176,31 +189,30 @@ void add_git_words(const Part& own, const std::vector<Word>& words, std::vector<
   Word text = words[at];
   const std::size_t end = at == 0 ? at + 1 : words.size();
   for (std::size_t i = at + 1; i < end; ++i) text.text += " " + words[i].text, text.fixed = text.fixed && words[i].fixed;
-  found.push_back(opened_script(format("git {}", name), std::move(text)));
+  found.push_back(inner_script(format("git {}", name), std::move(text)));
 }
 
-void add_git_subcommand(const Part& part, std::size_t at, std::vector<Opened>& found) {
-  const Part own = own_words(part, at);
+void add_git_subcommand(const SimpleCommand& command, std::size_t at, std::vector<InnerCommand>& found) {
+  const SimpleCommand own = own_words(command, at);
   const std::string_view name = own.argv[0].text;
   if (name == "config") return add_git_config(own, found);
   const Arguments args = program_options(own);
   for (const auto& option : args.options) {
     if (option.name == "c" || (option.name == "config" && name == "clone")) add_git_pair(option.value, found);
-    else if (option.name != "config") found.push_back(opened_script("git " + std::string(name), option.value));
+    else if (option.name != "config") found.push_back(inner_script("git " + std::string(name), option.value));
   }
   for (const Word& word : own.argv) {
     constexpr std::string_view kPager = "--open-files-in-pager=";
     if (name == "grep" && word.text.starts_with("-O") && word.text.size() > 2)
-      found.push_back(opened_script("git grep -O", tail_of(word, 2)));
-    if (name == "grep" && word.text.starts_with(kPager))
-      found.push_back(opened_script("git grep -O", tail_of(word, kPager.size())));
+      found.push_back(inner_script("git grep -O", tail_of(word, 2)));
+    if (name == "grep" && word.text.starts_with(kPager)) found.push_back(inner_script("git grep -O", tail_of(word, kPager.size())));
     if ((name == "clone" || name == "init") && word.text.starts_with("--template"))
-      found.push_back(opened_unread("`git --template` brings hooks from elsewhere"));
+      found.push_back(inner_unread("`git --template` brings hooks from elsewhere"));
     if (name == "send-email" && word.text.starts_with("--smtp-server"))
-      found.push_back(opened_unread("`git send-email` may start its server"));
+      found.push_back(inner_unread("`git send-email` may start its server"));
   }
   if (std::ranges::any_of(args.operands, [](const Word& word) { return word.text.starts_with("ext::"); }))
-    found.push_back(opened_unread("`ext::` of `git` starts a program"));
+    found.push_back(inner_unread("`ext::` of `git` starts a program"));
   add_git_words(own, args.operands, found);
 }
 
@@ -208,22 +220,22 @@ void add_git_subcommand(const Part& part, std::size_t at, std::vector<Opened>& f
 bool takes_word(std::string_view option) noexcept { return shell::takes_word("git", option) == TakesWord::kYes; }
 
 // Where the subcommand stands; the number of words when there is none.
-std::size_t subcommand(const Part& part) noexcept {
+std::size_t subcommand(const SimpleCommand& command) noexcept {
   std::size_t at = 1;
-  while (at < part.argv.size() && part.argv[at].text.starts_with('-')) at += takes_word(part.argv[at].text) ? 2 : 1;
-  return std::min(at, part.argv.size());
+  while (at < command.argv.size() && command.argv[at].text.starts_with('-')) at += takes_word(command.argv[at].text) ? 2 : 1;
+  return std::min(at, command.argv.size());
 }
 
-void add_git(const Part& part, std::vector<Opened>& found) {
-  const std::size_t at = subcommand(part);
+void add_git(const SimpleCommand& command, std::vector<InnerCommand>& found) {
+  const std::size_t at = subcommand(command);
   for (std::size_t i = 1; i < at; ++i) {
-    const Word& word = part.argv[i];
-    if (word.text == "-c" && i + 1 < at) add_git_pair(part.argv[i + 1], found);
+    const Word& word = command.argv[i];
+    if (word.text == "-c" && i + 1 < at) add_git_pair(command.argv[i + 1], found);
     if (word.text.starts_with("--config-env") || word.text.starts_with("--exec-path="))
-      found.push_back(opened_unread(format("`git {}` names what is started elsewhere", word.text.substr(0, word.text.find('=')))));
+      found.push_back(inner_unread(format("`git {}` names what is started elsewhere", word.text.substr(0, word.text.find('=')))));
     if (takes_word(word.text)) ++i;
   }
-  if (at < part.argv.size()) add_git_subcommand(part, at, found);
+  if (at < command.argv.size()) add_git_subcommand(command, at, found);
 }
 
 // --- what it writes --------------------------------------------------------------------------------------------------------------
@@ -232,8 +244,8 @@ enum class Makes { kNothing, kFirst, kSecond, kThird, kAll };
 struct Maker {
   std::string_view commands;
   std::string_view act;  // the first operand must be this one; empty: any
-  Valued valued;
-  std::string_view places;  // of the valued: those whose value is written to
+  ValueOptions valued;
+  std::string_view paths;  // of the valued: those whose value is written to
   Makes operands = Makes::kNothing;
 };
 // clang-format off
@@ -259,20 +271,20 @@ constexpr Maker kMakers[] = {
 };
 // clang-format on
 
-void add_made(const Maker& maker, const Part& own, std::vector<Word>& places) {
+void add_made(const Maker& maker, const SimpleCommand& own, std::vector<Word>& paths) {
   Arguments args = arguments(own, maker.valued);
   for (auto& option : args.options) {
-    if (has_word(maker.places, option.name)) places.push_back(std::move(option.value));
+    if (has_word(maker.paths, option.name)) paths.push_back(std::move(option.value));
   }
   auto& words = args.operands;
-  if (maker.operands == Makes::kAll) std::ranges::move(words, std::back_inserter(places));
+  if (maker.operands == Makes::kAll) std::ranges::move(words, std::back_inserter(paths));
   const std::size_t index = maker.operands == Makes::kSecond ? 1 : maker.operands == Makes::kThird ? 2 : 0;
   const bool one = maker.operands != Makes::kAll && maker.operands != Makes::kNothing;
-  if (one && index < words.size()) places.push_back(std::move(words[index]));
+  if (one && index < words.size()) paths.push_back(std::move(words[index]));
 }
 
 // `git config --system KEY VALUE`, `-f FILE`; what only looks something up writes nothing.
-void add_config_file(const Part& own, std::vector<Word>& places) {
+void add_config_file(const SimpleCommand& own, std::vector<Word>& paths) {
   Arguments args = config_arguments(own);
   constexpr std::string_view kSets =
       "--add --unset --unset-all --replace-all --rename-section --remove-section --edit -e set unset rename-section remove-section "
@@ -281,9 +293,9 @@ void add_config_file(const Part& own, std::vector<Word>& places) {
       args.operands.size() > 1 || std::ranges::any_of(own.argv, [&](const Word& word) { return has_word(kSets, word.text); });
   if (!sets) return;
   if (std::ranges::any_of(own.argv, [](const Word& word) { return word.text == "--system"; }))
-    places.push_back({.text = "/etc/gitconfig", .span = own.span});
+    paths.push_back({.text = "/etc/gitconfig", .span = own.span});
   for (auto& option : args.options) {
-    if (option.name == "f" || option.name == "file") places.push_back(std::move(option.value));
+    if (option.name == "f" || option.name == "file") paths.push_back(std::move(option.value));
   }
 }
 
@@ -292,35 +304,35 @@ constexpr std::string_view kFills = "am apply checkout cherry-pick clean merge p
 
 }  // namespace
 
-std::vector<Opened> started_by_git(const Part& part) {
-  std::vector<Opened> found;
-  add_git(part, found);
+std::vector<InnerCommand> started_by_git(const SimpleCommand& command) {
+  std::vector<InnerCommand> found;
+  add_git(command, found);
   return found;
 }
 
-std::vector<Word> git_places(const Part& part) {
-  const std::size_t at = subcommand(part);
-  if (at == part.argv.size()) return {};
-  const Part own = own_words(part, at);
+std::vector<Word> git_written_paths(const SimpleCommand& command) {
+  const std::size_t at = subcommand(command);
+  if (at == command.argv.size()) return {};
+  const SimpleCommand own = own_words(command, at);
   const std::string_view name = own.argv[0].text;
-  std::vector<Word> places;
+  std::vector<Word> paths;
   Word directory;
   for (std::size_t i = 1; i < at; ++i) {
-    const Word& word = part.argv[i];
+    const Word& word = command.argv[i];
     constexpr std::string_view kTree = "--work-tree";
-    if (word.text == "-C" && i + 1 < at) directory = seen_from(directory, part.argv[i + 1]);
-    if (word.text == kTree && i + 1 < at && has_word(kFills, name)) places.push_back(part.argv[i + 1]);
-    if (word.text.starts_with("--work-tree=") && has_word(kFills, name)) places.push_back(tail_of(word, kTree.size() + 1));
+    if (word.text == "-C" && i + 1 < at) directory = seen_from(directory, command.argv[i + 1]);
+    if (word.text == kTree && i + 1 < at && has_word(kFills, name)) paths.push_back(command.argv[i + 1]);
+    if (word.text.starts_with("--work-tree=") && has_word(kFills, name)) paths.push_back(tail_of(word, kTree.size() + 1));
     if (takes_word(word.text)) ++i;
   }
-  if (name == "config") add_config_file(own, places);
+  if (name == "config") add_config_file(own, paths);
   for (const Maker& maker : kMakers) {
     const bool is = has_word(maker.commands, name) &&
                     (maker.act.empty() || std::ranges::any_of(own.argv, [&](const Word& word) { return word.text == maker.act; }));
-    if (is) add_made(maker, own, places);
+    if (is) add_made(maker, own, paths);
   }
-  for (Word& place : places) place = seen_from(directory, std::move(place));
-  return places;
+  for (Word& path : paths) path = seen_from(directory, std::move(path));
+  return paths;
 }
 
 }  // namespace belljar::shell

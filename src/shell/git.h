@@ -1,4 +1,5 @@
-// What the words of git(1) start and write: settings of `-c`, options that name a program, files that are made.
+// The programs that git(1) starts and the files that it writes, by its words: settings of `-c`, options that
+// name a program, files that are made.
 #pragma once
 
 #include <vector>
@@ -8,9 +9,9 @@
 
 namespace belljar::shell {
 
-std::vector<Opened> started_by_git(const Part& part);
-// Where its output goes: `git archive -o FILE`, `git clone URL DIR`, `git config --system` ... What it does to its own work tree is
-// not among them.
-std::vector<Word> git_places(const Part& part);
+std::vector<InnerCommand> started_by_git(const SimpleCommand& command);
+// The files that git writes for its caller: `git archive -o FILE`, `git clone URL DIR`, `git config --system`
+// ... Changes to its own work tree are not among them.
+std::vector<Word> git_written_paths(const SimpleCommand& command);
 
 }  // namespace belljar::shell

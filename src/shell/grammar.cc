@@ -1,3 +1,15 @@
+// tree-sitter and its bash grammar: node kinds as an enumeration, the parser's limits, and texts that it must
+// not be given.
+//
+// Node kinds are compared as numbers, found once by name in the grammar's table. A kind that is not in the
+// table below is kOther, and the reader leaves what it covers unread; a new version of the grammar can make
+// texts unread, never safe.
+//
+// The parser itself is C code with known weaknesses, so some texts are refused before it sees them: those of
+// 64 KiB and more (it counts the children of a node in 16 bits), here-documents with very long lines (their
+// scanner takes time quadratic in a line's length, and its time limit is not asked there), control
+// characters, and what is no UTF-8. The last two have another reason besides: the shell, the grammar and the
+// person who is asked have to see the same text.
 #include "shell/grammar.h"
 
 #include <tree_sitter/api.h>

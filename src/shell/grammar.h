@@ -10,7 +10,7 @@
 
 namespace belljar::shell {
 
-// What the reader knows of the grammar's node kinds. Everything else is unread.
+// The node kinds of the grammar that the reader knows. Everything else is unread.
 enum class Kind : std::uint8_t {
   kOther,
   kToken,  // punctuation and keywords
@@ -43,7 +43,7 @@ enum class Kind : std::uint8_t {
   kCommandName,
 };
 
-// What stands where a word of a command may stand.
+// Whether such a node can be a word of a command.
 constexpr bool is_word(Kind kind) noexcept {
   switch (kind) {
     case Kind::kWord:

@@ -10,8 +10,8 @@
 
 namespace belljar::shell {
 
-// What the program starts because its words say so; the part itself is judged, too.
-std::vector<Opened> started_by_options(const Part& part);
+// The programs that `command` starts because its options say so. The command itself is judged, too.
+std::vector<InnerCommand> started_by_options(const SimpleCommand& command);
 // A variable that changes what other programs run or load.
 bool is_risky_variable(std::string_view name) noexcept;
 

@@ -1,3 +1,16 @@
+// Options and operands as getopt_long(3) takes them apart, and which of them name what a program writes.
+//
+// A table says of each program which options take a value; all others are flags, and what is left are
+// operands. Two habits of getopt_long(3) matter for judging: options may follow operands, and a long option
+// may be shortened to any beginning that is unique. A beginning that fits a valued option, but may as well be
+// a flag that the table does not know, can be read in two ways; then `unsure` is set, and callers have to
+// take every word into account.
+//
+// kWriters names what is written besides redirections: the last operand of `cp`, the value of `curl -o`, each
+// operand of `tee`. tar(1) has a function of its own, because its first word may be a cluster of letters
+// whose values follow in the order of the letters: `tar xCf DIR FILE`. A place in a list too many costs a
+// question; one that is missing would be a write that nobody looks at, so unknown programs are left to the
+// rules about unknown programs.
 #include "shell/operands.h"
 
 #include <algorithm>
@@ -30,8 +43,8 @@ std::string_view long_name(std::string_view names, std::string_view name) noexce
 enum class Written { kNothing, kLast, kAll, kSecond };
 struct Writer {
   std::string_view programs;
-  Valued valued;
-  std::string_view places;  // of the valued: those whose value is written to
+  ValueOptions valued;
+  std::string_view paths;  // of the valued: those whose value is written to
   Written operands = Written::kNothing;
 };
 // clang-format off
@@ -58,8 +71,8 @@ constexpr Writer kWriters[] = {
 // clang-format on
 
 // Whether the word is sed's script and not a file: quoted, behind -e, or the first where no option brings one.
-bool is_sed_script(const Part& part, const Word& word) noexcept {
-  if (program_name(part) != "sed" || word.splits) return false;
+bool is_sed_script(const SimpleCommand& command, const Word& word) noexcept {
+  if (program_name(command) != "sed" || word.splits) return false;
   const auto awaits = [](const Word& each) {
     return each.text == "-e" || each.text == "-f" || each.text == "--expression" || each.text == "--file";
   };
@@ -68,53 +81,54 @@ bool is_sed_script(const Part& part, const Word& word) noexcept {
     return awaits(each) || text.starts_with("--expression=") || text.starts_with("--file=") ||
            (text.size() > 2 && !text.starts_with("--") && (text.starts_with("-e") || text.starts_with("-f")));
   };
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    if (&part.argv[i] == &word) return awaits(part.argv[i - 1]) || std::ranges::none_of(part.argv, brings);
-    if (!part.argv[i].text.starts_with('-')) return false;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (&command.argv[i] == &word) return awaits(command.argv[i - 1]) || std::ranges::none_of(command.argv, brings);
+    if (!command.argv[i].text.starts_with('-')) return false;
   }
   return false;
 }
 
 // sed -i, perl -i: every file that is named.
-std::vector<Word> edited_in_place(const Part& part) {
-  std::vector<Word> places;
-  for (const Word* word : operands(part)) {
-    if (word->fixed || !is_sed_script(part, *word)) places.push_back(*word);
+std::vector<Word> edited_in_place(const SimpleCommand& command) {
+  std::vector<Word> paths;
+  for (const Word* word : operands(command)) {
+    if (word->fixed || !is_sed_script(command, *word)) paths.push_back(*word);
   }
-  return places;
+  return paths;
 }
 
-std::vector<Word> find_prints(const Part& part) {
-  std::vector<Word> places;
-  for (std::size_t i = 1; i + 1 < part.argv.size(); ++i) {
-    if (has_word("-fprint -fprint0 -fprintf -fls", part.argv[i].text)) places.push_back(part.argv[++i]);
+std::vector<Word> find_prints(const SimpleCommand& command) {
+  std::vector<Word> paths;
+  for (std::size_t i = 1; i + 1 < command.argv.size(); ++i) {
+    if (has_word("-fprint -fprint0 -fprintf -fls", command.argv[i].text)) paths.push_back(command.argv[++i]);
   }
-  return places;
+  return paths;
 }
 
 // gcc(1), go build: `-o FILE`, where other options hold any letters.
-std::vector<Word> compiled(const Part& part) {
-  std::vector<Word> places;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
-    if (word.text == "-o" && word.fixed && i + 1 < part.argv.size()) places.push_back(part.argv[++i]);
-    else if (word.text.starts_with("-o")) places.push_back(tail_of(word, 2));
+std::vector<Word> compiled(const SimpleCommand& command) {
+  std::vector<Word> paths;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
+    if (word.text == "-o" && word.fixed && i + 1 < command.argv.size()) paths.push_back(command.argv[++i]);
+    else if (word.text.starts_with("-o")) paths.push_back(tail_of(word, 2));
   }
-  return places;
+  return paths;
 }
 
 // `one-top-level` is none: its value is glued to it or missing.
-constexpr Valued kTar{"bCfFgHIKLNTVX",
-                      "add-file after-date blocking-factor checkpoint-action directory exclude exclude-from exclude-tag file "
-                      "files-from format group index-file info-script label level listed-incremental mode mtime new-volume-script "
-                      "newer newer-mtime owner record-size rmt-command rsh-command sort starting-file strip-components suffix "
-                      "tape-length to-command transform use-compress-program volno-file warning",
-                      "exclude-backups exclude-caches exclude-vcs list"};
+constexpr ValueOptions kTar{
+    "bCfFgHIKLNTVX",
+    "add-file after-date blocking-factor checkpoint-action directory exclude exclude-from exclude-tag file "
+    "files-from format group index-file info-script label level listed-incremental mode mtime new-volume-script "
+    "newer newer-mtime owner record-size rmt-command rsh-command sort starting-file strip-components suffix "
+    "tape-length to-command transform use-compress-program volno-file warning",
+    "exclude-backups exclude-caches exclude-vcs list"};
 
 // Of tar's first word, a cluster without its dash, all letters are options; of any other those up to one that takes a value.
-bool has_tar_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept {
-  for (std::size_t i = 1; i < part.argv.size() && part.argv[i].text != "--"; ++i) {
-    std::string_view text = part.argv[i].text;
+bool has_tar_option(const SimpleCommand& command, std::string_view letters, std::string_view long_name) noexcept {
+  for (std::size_t i = 1; i < command.argv.size() && command.argv[i].text != "--"; ++i) {
+    std::string_view text = command.argv[i].text;
     if (text.starts_with("--")) {
       const std::string_view name = text.substr(2, text.find('=') - 2);
       if (name.size() > 1 && long_name.starts_with(name)) return true;
@@ -128,31 +142,31 @@ bool has_tar_option(const Part& part, std::string_view letters, std::string_view
 }
 
 // tar(1): the archive that is made, the directory that is filled, lists that it keeps.
-std::vector<Word> tar_places(const Part& part) {
-  const auto given = [&](std::string_view letters, std::string_view name) { return has_tar_option(part, letters, name); };
+std::vector<Word> tar_places(const SimpleCommand& command) {
+  const auto given = [&](std::string_view letters, std::string_view name) { return has_tar_option(command, letters, name); };
   const auto either = [&](auto... names) { return (given("", names) || ...); };
   const bool extracts = given("x", "extract") || given("", "get");
   const bool makes = given("cruA", "create") || either("append", "update", "catenate", "concatenate", "delete");
-  std::vector<Word> places;
+  std::vector<Word> paths;
   Word directory{.text = "."};
-  for (const auto& option : tar_arguments(part).options) {
+  for (const auto& option : tar_arguments(command).options) {
     const bool changes = has_word("C directory", option.name);
     if (changes) directory = seen_from(directory, option.value);                                // each is seen from the one before
     const bool archive = makes && has_word("f file", option.name) && option.value.text != "-";  // standard output
-    if (changes && extracts) places.push_back(directory);
-    if (archive || has_word("g listed-incremental index-file volno-file", option.name)) places.push_back(option.value);
+    if (changes && extracts) paths.push_back(directory);
+    if (archive || has_word("g listed-incremental index-file volno-file", option.name)) paths.push_back(option.value);
   }
-  if (!extracts || given("O", "to-stdout") || given("", "to-command")) return places;
-  if (directory.text == ".") places.push_back(directory);  // it fills the directory it is called in
-  for (const Word& word : part.argv) {
-    if (word.text.starts_with("--one-top-level=")) places.push_back(tail_of(word, std::string_view("--one-top-level=").size()));
+  if (!extracts || given("O", "to-stdout") || given("", "to-command")) return paths;
+  if (directory.text == ".") paths.push_back(directory);  // it fills the directory it is called in
+  for (const Word& word : command.argv) {
+    if (word.text.starts_with("--one-top-level=")) paths.push_back(tail_of(word, std::string_view("--one-top-level=").size()));
   }
-  return places;
+  return paths;
 }
 
-void add_operands(const Writer& writer, const Part& part, Arguments& args, std::vector<Word>& places) {
+void add_operands(const Writer& writer, const SimpleCommand& command, Arguments& args, std::vector<Word>& paths) {
   auto& words = args.operands;
-  const std::string_view name = program_name(part);
+  const std::string_view name = program_name(command);
   const auto given = [&](std::string_view list) {
     return std::ranges::any_of(args.options, [&](const auto& option) { return has_word(list, option.name); });
   };
@@ -163,27 +177,27 @@ void add_operands(const Writer& writer, const Part& part, Arguments& args, std::
     case Written::kNothing:
       return;
     case Written::kAll:
-      return void(std::ranges::move(words, std::back_inserter(places)));
+      return void(std::ranges::move(words, std::back_inserter(paths)));
     case Written::kSecond:
-      if (words.size() > 1) places.push_back(words[1]);
+      if (words.size() > 1) paths.push_back(words[1]);
       return;
     case Written::kLast: {
-      const bool all = name == "install" && has_option(part, "d", "directory");
-      if (all) return void(std::ranges::move(words, std::back_inserter(places)));
+      const bool all = name == "install" && has_option(command, "d", "directory");
+      if (all) return void(std::ranges::move(words, std::back_inserter(paths)));
       const bool has_target = words.size() > 1 || (words.size() == 1 && words[0].expands && words[0].splits);
-      if (has_target && !given("t target-directory")) places.push_back(words.back());
+      if (has_target && !given("t target-directory")) paths.push_back(words.back());
     }
   }
 }
 
 }  // namespace
 
-Arguments tar_arguments(const Part& part) {
-  if (part.argv.size() < 2) return {};
-  const Word& first = part.argv[1];
-  if (first.text.starts_with('-') || first.text.empty()) return arguments(part, kTar);
+Arguments tar_arguments(const SimpleCommand& command) {
+  if (command.argv.size() < 2) return {};
+  const Word& first = command.argv[1];
+  if (first.text.starts_with('-') || first.text.empty()) return arguments(command, kTar);
   // `tar xCf DIR FILE`: each letter that takes a value takes the next word, in order.
-  Part rest = part;
+  SimpleCommand rest = command;
   rest.argv.erase(rest.argv.begin() + 1);
   std::vector<Arguments::Option> options;
   for (std::size_t i = 0; i < first.text.size(); ++i) {
@@ -204,9 +218,9 @@ Arguments tar_arguments(const Part& part) {
   return result;
 }
 
-bool has_option(const Part& part, std::string_view letters, std::string_view long_name) noexcept {
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const std::string& text = part.argv[i].text;
+bool has_option(const SimpleCommand& command, std::string_view letters, std::string_view long_name) noexcept {
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& text = command.argv[i].text;
     if (text == "--") return false;
     if (text.starts_with("--")) {
       const std::string_view name = std::string_view(text).substr(2, text.find('=') - 2);
@@ -218,11 +232,11 @@ bool has_option(const Part& part, std::string_view letters, std::string_view lon
   return false;
 }
 
-std::vector<const Word*> operands(const Part& part) {
+std::vector<const Word*> operands(const SimpleCommand& command) {
   std::vector<const Word*> result;
   bool only = false;
-  for (std::size_t i = 1; i < part.argv.size(); ++i) {
-    const Word& word = part.argv[i];
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const Word& word = command.argv[i];
     if (!only && word.text == "--" && word.fixed) only = true;
     else if (only || !word.text.starts_with('-') || word.text == "-") result.push_back(&word);
   }
@@ -244,9 +258,9 @@ Word seen_from(const Word& directory, Word word) {
   return word;
 }
 
-Arguments arguments(const Part& part, const Valued& valued, Beginning beginning) {
+Arguments arguments(const SimpleCommand& command, const ValueOptions& valued, Abbreviation beginning) {
   Arguments result;
-  const auto& argv = part.argv;
+  const auto& argv = command.argv;
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string_view text = argv[i].text;
     if (text.size() < 2 || text[0] != '-') {
@@ -266,7 +280,7 @@ Arguments arguments(const Part& part, const Valued& valued, Beginning beginning)
       const bool unsure = written != name && before_option;
       result.unsure = result.unsure || unsure;
       // Another beginning may be a flag of its own: then the next word is an operand.
-      if (written == name || (unsure && beginning == Beginning::kTakesWord)) ++i;
+      if (written == name || (unsure && beginning == Abbreviation::kTakesWord)) ++i;
     } else if (const std::size_t at = text.find_first_of(valued.letters, 1); at != std::string_view::npos) {
       const std::string_view name = text.substr(at, 1);
       // What only the run decides may be glued to it: `-t"$d"`.
@@ -277,27 +291,27 @@ Arguments arguments(const Part& part, const Valued& valued, Beginning beginning)
   return result;
 }
 
-std::vector<Word> written_places(const Part& part) {
-  const std::string_view name = program_name(part);
+std::vector<Word> written_paths(const SimpleCommand& command) {
+  const std::string_view name = program_name(command);
   if (name.empty()) return {};
-  if (name == "find") return find_prints(part);
-  if (name == "tar") return tar_places(part);
-  if (name == "git") return git_places(part);
-  if (has_word("gcc g++ cc c++ clang clang++ ld as go rustc", name)) return compiled(part);
-  if ((name == "sed" && has_option(part, "i", "in-place")) || (name == "perl" && has_option(part, "i", "")))
-    return edited_in_place(part);
+  if (name == "find") return find_prints(command);
+  if (name == "tar") return tar_places(command);
+  if (name == "git") return git_written_paths(command);
+  if (has_word("gcc g++ cc c++ clang clang++ ld as go rustc", name)) return compiled(command);
+  if ((name == "sed" && has_option(command, "i", "in-place")) || (name == "perl" && has_option(command, "i", "")))
+    return edited_in_place(command);
   const auto* writer = std::ranges::find_if(kWriters, [&](const Writer& each) { return has_word(each.programs, name); });
   if (writer == std::end(kWriters)) return {};
-  std::vector<Word> places;
-  for (const Beginning beginning : {Beginning::kFlag, Beginning::kTakesWord}) {
-    Arguments args = arguments(part, writer->valued, beginning);
+  std::vector<Word> paths;
+  for (const Abbreviation beginning : {Abbreviation::kFlag, Abbreviation::kTakesWord}) {
+    Arguments args = arguments(command, writer->valued, beginning);
     for (auto& option : args.options) {
-      if (has_word(writer->places, option.name)) places.push_back(std::move(option.value));
+      if (has_word(writer->paths, option.name)) paths.push_back(std::move(option.value));
     }
-    add_operands(*writer, part, args, places);
+    add_operands(*writer, command, args, paths);
     if (!args.unsure) break;
   }
-  return places;
+  return paths;
 }
 
 }  // namespace belljar::shell

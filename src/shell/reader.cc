@@ -10,8 +10,8 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/reading.h"
+#include "shell/grammar_check.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 
 namespace belljar::shell {
@@ -49,7 +49,7 @@ void Reader::read() {
   if (!placed) {
     in.unread(in.span(root), "the shell's grammar does not cover this");
   } else {
-    const Letters letters = read_letters(in.grammar, root, in.text, in.dialect);
+    const GrammarCheck letters = check_grammar(in.grammar, root, in.text, in.dialect);
     in.variables.of(root);
     if (!in.follows_variables || letters.hidden) in.variables.stop();
     statements.read_all(root);
@@ -59,7 +59,7 @@ void Reader::read() {
 }
 
 // Nothing that the shell may run is left: not as letters, not in a node that this file passed by, not in a variable.
-void Reader::check(const Letters& letters) {
+void Reader::check(const GrammarCheck& letters) {
   if (letters.hidden) in.unread(in.shown_at(*letters.hidden), "the shell may run what the grammar takes for letters");
   const std::vector<std::uint32_t> read = expressions.substitutions();
   for (const std::uint32_t begin : letters.substitutions) {

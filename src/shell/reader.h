@@ -4,11 +4,12 @@
 //
 // The tree is walked once, in the order a shell would run it, and a node is read only where its kind is known: all else is unread.
 // On the way three things are known as far as the text says them, and each is forgotten at the end of whatever may not have run
-// (variables.h, whereabouts.h, numbers.h): what variables hold, where the shell is, and which of its names are numbers. A loop over
-// words that are known, a second turn of a loop that moves, and a function that is called from elsewhere are read again instead of
-// being joined in a lattice: the texts are short, what is read again is judged by the same checks, and kMaxRounds ends it.
+// (variables.h, working_directory.h, integer_variables.h): what variables hold, where the shell is, and which of its names are
+// numbers. A loop over words that are known, a second turn of a loop that moves, and a function that is called from elsewhere are
+// read again instead of being joined in a lattice: the texts are short, what is read again is judged by the same checks, and
+// kMaxRounds ends it.
 //
-// A part goes into the script when its words were read, so what its substitutions run stands before it; what it starts
+// A command goes into the script when its words were read, so what its substitutions run stands before it; what it starts
 // (wrappers.h) follows it, and a text that it hands to a shell is read by a Reader of its own, which writes to the same Script.
 #pragma once
 
@@ -24,11 +25,11 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/numbers.h"
-#include "shell/reading.h"
+#include "shell/grammar_check.h"
+#include "shell/integer_variables.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 #include "shell/wrappers.h"
 
 namespace belljar::shell {
@@ -37,7 +38,7 @@ struct Reader;
 
 class ReaderPart {
  public:
-  ReaderPart(Reading& in, Reader& with) : in_(in), with_(with) {}
+  ReaderPart(ReaderState& in, Reader& with) : in_(in), with_(with) {}
   ReaderPart(const ReaderPart&) = delete;
   ReaderPart& operator=(const ReaderPart&) = delete;
 
@@ -52,7 +53,7 @@ class ReaderPart {
   bool full(TSNode node) { return in_.full(node); }
   std::vector<Child> children(TSNode node, bool blank_between = true) { return in_.children(node, blank_between); }
 
-  Reading& in_;
+  ReaderState& in_;
   Reader& with_;
 };
 
@@ -77,7 +78,7 @@ class Flow : public ReaderPart {
  private:
   bool ends_shell(TSNode node) const noexcept;
   void conditional(TSNode node);
-  bool branch(TSNode node, std::vector<Whereabouts>& ends);
+  bool branch(TSNode node, std::vector<WorkingDirectory>& ends);
   void cases(TSNode node);
   void chain(TSNode node, std::vector<TSNode>& doubtful);
   bool loops_over_numbers(const std::vector<Child>& kids) const noexcept;
@@ -85,24 +86,24 @@ class Flow : public ReaderPart {
   void second_turn(TSNode node, const std::vector<Child>& kids);
 };
 
-// What a text defines, and where calls of it and `return` lead.
+// Functions of the text: their definitions, and where calls of them and `return` lead.
 class Functions : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
   void function(TSNode node);
-  void call(const Part& part);
+  void call(const SimpleCommand& command);
   void returned();
-  void leaves_by(const Part& part);
+  void leaves_by(const SimpleCommand& command);
 
  private:
   // All bodies that a text gives a name.
   struct Function {
     std::vector<TSNode> bodies;
-    bool moves = false;                                     // leaves its caller elsewhere
-    std::vector<std::pair<Whereabouts, Whereabouts>> read;  // where it was read from, and where that led
-    bool open = false;                                      // is being read
+    bool moves = false;                                               // leaves its caller elsewhere
+    std::vector<std::pair<WorkingDirectory, WorkingDirectory>> read;  // where it was read from, and where that led
+    bool open = false;                                                // is being read
   };
-  void define(const std::string& name, TSNode body, const Whereabouts& before, int defined_before);
+  void define(const std::string& name, TSNode body, const WorkingDirectory& before, int defined_before);
   void body(TSNode node);
 
   std::map<std::string, Function, std::less<>> functions_;
@@ -118,17 +119,17 @@ class Commands : public ReaderPart {
   void redirected(TSNode node);
 };
 
-// A part goes into the script, and with it what it starts.
+// A command goes into the script, and with it what it starts.
 class Starts : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
-  void emit(Part part);
+  void emit(SimpleCommand command);
 
  private:
-  void give_input(Part& part);
-  void open(const Part& part, int level);
-  void open_command(Opened what, const Part& part, int level);
-  void open_script(const Word& script, const Part& part, const std::string& label, int level);
+  void give_input(SimpleCommand& command);
+  void open(const SimpleCommand& command, int level);
+  void open_command(InnerCommand what, const SimpleCommand& command, int level);
+  void open_script(const Word& script, const SimpleCommand& command, const std::string& label, int level);
 };
 
 class Redirections : public ReaderPart {
@@ -144,7 +145,8 @@ class Redirections : public ReaderPart {
   Word here_body(TSNode node, bool literal, bool strip);
 };
 
-// What runs inside of words, and what the shell evaluates: arithmetic, tests, subscripts.
+// Code inside of words: substitutions that run, and texts that the shell evaluates (arithmetic, tests,
+// subscripts).
 class Expressions : public ReaderPart {
  public:
   using ReaderPart::ReaderPart;
@@ -181,11 +183,11 @@ class Words : public ReaderPart {
 
 // One text. A wrapper with a script of its own makes another Reader that writes to the same Script.
 struct Reader {
-  Reader(Grammar& grammar, Script& out, std::string_view text, Around around) : in(grammar, out, text, std::move(around)) {}
+  Reader(Grammar& grammar, Script& out, std::string_view text, ReaderContext around) : in(grammar, out, text, std::move(around)) {}
 
   void read();
 
-  Reading in;
+  ReaderState in;
   Statements statements{in, *this};
   Flow flow{in, *this};
   Functions functions{in, *this};
@@ -196,7 +198,7 @@ struct Reader {
   Words words{in, *this};
 
  private:
-  void check(const Letters& letters);
+  void check(const GrammarCheck& letters);
 };
 
 }  // namespace belljar::shell

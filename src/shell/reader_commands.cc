@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/variables.h"
 #include "shell/wrappers.h"
@@ -24,7 +24,7 @@ void Commands::command(TSNode node, std::vector<Redirect> redirects, std::vector
     for (const Child& name : children(kids[0].node)) with_.expressions.read(name.node);
     return;
   }
-  Part part{.upstream = in_.upstream, .inside = in_.inside, .span = span(node)};
+  SimpleCommand command{.upstream = in_.upstream, .inside = in_.inside, .span = span(node)};
   std::vector<Redirect> own;
   std::vector<Word> late;
   std::vector<Word> tested{{}};  // `test` and its arguments
@@ -32,7 +32,7 @@ void Commands::command(TSNode node, std::vector<Redirect> redirects, std::vector
   for (const Child& child : kids) {
     switch (kind(child.node)) {
       case Kind::kAssignment:
-        part.assignments.push_back(with_.redirections.assignment(child.node));
+        command.assignments.push_back(with_.redirections.assignment(child.node));
         break;
       case Kind::kFileRedirect:
         with_.redirections.redirect(child.node, own, late);
@@ -43,30 +43,30 @@ void Commands::command(TSNode node, std::vector<Redirect> redirects, std::vector
       case Kind::kCommandName:
         if (is_reserved(raw(child.node)))
           unread(span(child.node), "the grammar takes a word of the shell's own grammar for a command");
-        for (const Child& name : children(child.node)) part.argv.push_back(with_.words.read(name.node));
-        is_test = program_name(part) == "test" || program_name(part) == "[";
+        for (const Child& name : children(child.node)) command.argv.push_back(with_.words.read(name.node));
+        is_test = program_name(command) == "test" || program_name(command) == "[";
         break;
       case Kind::kToken:  // a lone `$`, `==`
-        part.argv.push_back({.text = std::string(raw(child.node)), .span = span(child.node)});
+        command.argv.push_back({.text = std::string(raw(child.node)), .span = span(child.node)});
         break;
       case Kind::kComment:
         break;
       default:
         if (is_word(kind(child.node))) {
-          part.argv.push_back(with_.words.read(child.node));
-          if (is_test) tested.push_back(with_.expressions.test_word(child.node, part.argv.back()));
+          command.argv.push_back(with_.words.read(child.node));
+          if (is_test) tested.push_back(with_.expressions.test_word(child.node, command.argv.back()));
           break;
         }
         unread(span(child.node), "the shell's grammar does not cover this");
     }
   }
   if (looks_up_subscript(tested)) doubt(node);
-  if (!late.empty()) unread(part.span, "words stand between a redirection and the command");
-  part.redirects = std::move(own);
-  std::ranges::move(redirects, std::back_inserter(part.redirects));
-  std::ranges::move(more, std::back_inserter(part.argv));
-  const Part run = part;
-  with_.starts.emit(std::move(part));
+  if (!late.empty()) unread(command.span, "words stand between a redirection and the command");
+  command.redirects = std::move(own);
+  std::ranges::move(redirects, std::back_inserter(command.redirects));
+  std::ranges::move(more, std::back_inserter(command.argv));
+  const SimpleCommand run = command;
+  with_.starts.emit(std::move(command));
   with_.functions.leaves_by(run);
   in_.move(run);
   with_.functions.call(run);
@@ -74,23 +74,23 @@ void Commands::command(TSNode node, std::vector<Redirect> redirects, std::vector
 
 // export A=1 B: a command whose arguments may be assignments.
 void Commands::declaration(TSNode node) {
-  Part part{.upstream = in_.upstream, .inside = in_.inside, .span = span(node)};
+  SimpleCommand command{.upstream = in_.upstream, .inside = in_.inside, .span = span(node)};
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kAssignment) {
-      part.assignments.push_back(with_.redirections.assignment(child.node));
+      command.assignments.push_back(with_.redirections.assignment(child.node));
     } else if (kind(child.node) == Kind::kToken || kind(child.node) == Kind::kName) {
-      part.argv.push_back({.text = std::string(raw(child.node)), .span = span(child.node)});
+      command.argv.push_back({.text = std::string(raw(child.node)), .span = span(child.node)});
     } else {
-      part.argv.push_back(with_.words.read(child.node));
+      command.argv.push_back(with_.words.read(child.node));
     }
   }
-  const bool options = std::any_of(part.argv.begin() + !part.argv.empty(), part.argv.end(),
+  const bool options = std::any_of(command.argv.begin() + !command.argv.empty(), command.argv.end(),
                                    [](const Word& word) { return !word.fixed || word.text.starts_with('-'); });
-  for (const Assignment& assignment : part.assignments) {
+  for (const Assignment& assignment : command.assignments) {
     if (options) in_.numbers.assign(assignment.name, false);  // `declare -n i=x`: another variable's value
     in_.variables.assign(assignment.name, assignment.value);
   }
-  with_.starts.emit(std::move(part));
+  with_.starts.emit(std::move(command));
 }
 
 void Commands::redirected(TSNode node) {
@@ -115,27 +115,27 @@ void Commands::redirected(TSNode node) {
         body = &child.node;
     }
   }
-  const std::size_t first = in_.out.parts.size();
+  const std::size_t first = in_.out.commands.size();
   const bool simple = body != nullptr && kind(*body) == Kind::kCommand;
   if (simple) {
     command(*body, std::move(redirects), std::move(more));
   } else {
-    // The redirections of a group: a part of their own, before what they hold.
-    Part part{.argv = std::move(more),
-              .redirects = std::move(redirects),
-              .upstream = in_.upstream,
-              .inside = in_.inside,
-              .span = span(node)};
-    with_.starts.emit(std::move(part));
+    // The redirections of a group: a command of their own, before what they hold.
+    SimpleCommand command{.argv = std::move(more),
+                          .redirects = std::move(redirects),
+                          .upstream = in_.upstream,
+                          .inside = in_.inside,
+                          .span = span(node)};
+    with_.starts.emit(std::move(command));
     const auto before = in_.upstream;
-    in_.upstream.push_back({first, in_.out.parts.size()});
+    in_.upstream.push_back({first, in_.out.commands.size()});
     if (body != nullptr) with_.statements.read(*body);
     in_.upstream = before;
   }
   // What the grammar hangs on a here-document: `cat <<E | sh`, `cat <<E && x`.
   const auto before = in_.upstream;
   for (const TSNode next : behind) {
-    in_.upstream.push_back({first, in_.out.parts.size()});
+    in_.upstream.push_back({first, in_.out.commands.size()});
     with_.statements.read(next);
     in_.variables.forget(next);
   }

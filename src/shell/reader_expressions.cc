@@ -10,22 +10,22 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/variables.h"
 
 namespace belljar::shell {
 
 void Expressions::read(TSNode node) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node)) return;
   if (kind(node) == Kind::kSubstitution) {
     substitutions_.push_back(ts_node_start_byte(node));
     if (without_blanks(raw(node)).starts_with("$((")) doubt(node);  // arithmetic to the shell
-    const Inside label(in_.inside, "substitution");
-    const Restored outside_place(in_.place);
+    const LabelScope label(in_.inside, "substitution");
+    const RestoreOnExit outside_cwd(in_.cwd);
     auto outside = std::exchange(in_.upstream, {});
     with_.statements.read_all(node);
     in_.variables.forget(node);
@@ -79,7 +79,7 @@ void Expressions::parameter(TSNode node) {
 
 // `node` is evaluated: numbers, names that hold numbers for sure, and operators between them.
 void Expressions::evaluated(TSNode node) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node) || is_number(node)) return;
   std::string_view text = without_blanks(raw(node));
   if (kind(node) != Kind::kOperation && text.starts_with('$')) {
@@ -120,7 +120,7 @@ void Expressions::evaluated_letters(TSNode node) {
 }
 
 void Expressions::test_pieces(TSNode node, std::vector<TSNode>& pieces) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node)) return;
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kOperation) test_pieces(child.node, pieces);

@@ -1,3 +1,27 @@
+// Lists, branches, loops and pipelines: which statements surely run, and what is known behind them.
+//
+// The question is never which branch the shell takes, but what holds afterwards whichever it took. Two things
+// are followed through the tree, the values of variables (variables.h) and the working directory
+// (working_directory.h), and at the end of each construct both are narrowed to what every way through it has
+// in common:
+//
+// - `a && b`: b runs only where a did, so b sees what a assigned. Behind the chain b may not have run, and
+//   its assignments are forgotten. `||`, `if` and `case` forget all that was assigned in them.
+// - `if` and `case`: each branch begins where the tests before it ended, and the ends of all branches are
+//   joined. Without `else` or `*)` the way around all of them is one more end.
+// - Loops: the body is read once for each value of a list that is known (`for f in a b`), as if it were
+//   written out. Otherwise it is read once, and once more when it ended in another directory than it began
+//   in, since the next turn begins there. A body that climbs with each turn (`cd ..`) is unread, because
+//   nobody knows how often it runs.
+// - Pipelines, subshells and `&`: a shell of their own, so neither variables nor `cd` survive them.
+//
+// `exit` and `return` close a way: in `a || exit 1; b`, b runs only where a went well. That counts only where
+// the name surely means the builtin (ReaderContext::own_exit) and nothing stands around it that could make it
+// fail.
+//
+// Reading a body again is preferred to joining abstract states in a lattice: texts are short, the second
+// reading passes the same checks, and kMaxRounds bounds it. Beyond that a loop's variable is unknown, or the
+// text unread.
 #include <tree_sitter/api.h>
 
 #include <algorithm>
@@ -10,13 +34,13 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
-#include "shell/places.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
+#include "shell/system_paths.h"
 #include "shell/variables.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 
@@ -24,8 +48,8 @@ bool Flow::sequence(const std::vector<Child>& kids) {
   bool goes_on = true;
   for (std::size_t i = 0; i < kids.size(); ++i) {
     const bool background = i + 1 < kids.size() && raw(kids[i + 1].node) == "&";
-    std::optional<Restored> restored;
-    if (background) restored.emplace(in_.place);
+    std::optional<RestoreOnExit> restored;
+    if (background) restored.emplace(in_.cwd);
     with_.statements.read(kids[i].node);
     if (kind(kids[i].node) == Kind::kToken) continue;
     goes_on = background || !ends_shell(kids[i].node);
@@ -59,25 +83,25 @@ void Flow::branches(TSNode node) {
   if (type == "case_statement") return cases(node);
   constexpr std::string_view kSure[] = {"program", "compound_statement", "do_group", "negated_command", "variable_assignments"};
   const bool sure = std::ranges::find(kSure, type) != std::end(kSure);
-  std::optional<Restored> restored;
-  if (!sure) restored.emplace(in_.place);
+  std::optional<RestoreOnExit> restored;
+  if (!sure) restored.emplace(in_.cwd);
   (void)sequence(children(node));
   if (!sure) in_.variables.forget(node);
 }
 
 // if, elif, else: each branch begins where the tests before it ended, and one of them runs, or none.
 void Flow::conditional(TSNode node) {
-  std::vector<Whereabouts> ends;
+  std::vector<WorkingDirectory> ends;
   const bool otherwise = branch(node, ends);
-  if (!otherwise || ends.empty()) ends.push_back(in_.place);
-  in_.place = joined(ends);
+  if (!otherwise || ends.empty()) ends.push_back(in_.cwd);
+  in_.cwd = joined(ends);
   in_.settle();
   in_.variables.forget(node);
 }
 
 // Of an `if_statement` or a clause of it. `place` ends where its tests ended; true when one of its branches runs for sure.
-bool Flow::branch(TSNode node, std::vector<Whereabouts>& ends) {
-  const Deeper deeper(in_.depth);
+bool Flow::branch(TSNode node, std::vector<WorkingDirectory>& ends) {
+  const DepthScope deeper(in_.depth);
   if (full(node)) return false;
   const auto kids = children(node);
   const auto is_clause = [](const Child& child) {
@@ -88,12 +112,12 @@ bool Flow::branch(TSNode node, std::vector<Whereabouts>& ends) {
   const auto clauses = std::ranges::find_if(kids, is_clause);
   const bool is_else = then == kids.end();
   if (!is_else) (void)sequence({kids.begin(), then});
-  Whereabouts tested = in_.place;
+  WorkingDirectory tested = in_.cwd;
   const bool goes_on = sequence({is_else ? kids.begin() : then, clauses});
-  if (goes_on) ends.push_back(in_.place);
+  if (goes_on) ends.push_back(in_.cwd);
   bool otherwise = is_else;
   for (auto clause = clauses; clause != kids.end(); ++clause) {
-    in_.place = tested;
+    in_.cwd = tested;
     in_.variables.forget(node);
     if (!is_clause(*clause)) {
       with_.statements.read(clause->node);
@@ -101,49 +125,49 @@ bool Flow::branch(TSNode node, std::vector<Whereabouts>& ends) {
     }
     otherwise = branch(clause->node, ends) || otherwise;
     in_.variables.forget(clause->node);
-    tested = in_.place;
+    tested = in_.cwd;
   }
-  in_.place = std::move(tested);
+  in_.cwd = std::move(tested);
   return otherwise;
 }
 
 // Each item begins where `case` did, or goes on from the one before, behind `;&` and `;;&`.
 void Flow::cases(TSNode node) {
-  std::vector<Whereabouts> ends;
-  const Whereabouts begin = in_.place;
-  Whereabouts next = begin;
+  std::vector<WorkingDirectory> ends;
+  const WorkingDirectory begin = in_.cwd;
+  WorkingDirectory next = begin;
   bool otherwise = false;
   for (const Child& child : children(node)) {
     if (std::string_view(ts_node_type(child.node)) != "case_item") {
       with_.statements.read(child.node);
       continue;
     }
-    const Deeper deeper(in_.depth);
+    const DepthScope deeper(in_.depth);
     if (full(child.node)) return;
     in_.variables.forget(node);
-    in_.place = next;
+    in_.cwd = next;
     const auto kids = children(child.node);
     const bool goes_on = sequence(kids);
     const std::string_view end = kids.empty() ? std::string_view() : raw(kids.back().node);
-    if (goes_on) ends.push_back(in_.place);
-    next = goes_on && (end == ";&" || end == ";;&") ? joined({begin, in_.place}) : begin;
+    if (goes_on) ends.push_back(in_.cwd);
+    next = goes_on && (end == ";&" || end == ";;&") ? joined({begin, in_.cwd}) : begin;
     otherwise = otherwise || raw(child.node).starts_with("*)");
   }
   if (!otherwise || ends.empty()) ends.push_back(begin);
-  in_.place = joined(ends);
+  in_.cwd = joined(ends);
   in_.settle();
   in_.variables.forget(node);
 }
 
 // `a && b && c`: where c runs, b has run; behind the chain, or behind `||`, nobody knows.
 void Flow::chain(TSNode node, std::vector<TSNode>& doubtful) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node)) return;
   const auto kids = children(node);
   const bool all = std::ranges::none_of(kids, [&](const Child& child) { return raw(child.node) == "||"; });
   const bool ends = !kids.empty() && ends_shell(kids.back().node);
   const bool returns_there = ends && raw(kids.back().node).starts_with("return");
-  const Whereabouts begin = in_.place;
+  const WorkingDirectory begin = in_.cwd;
   bool first = true;
   for (const Child& child : kids) {
     if (!first && !all) {  // behind `||`
@@ -151,10 +175,10 @@ void Flow::chain(TSNode node, std::vector<TSNode>& doubtful) {
         with_.functions.returned();
         if (std::ranges::find(*in_.returns, begin) == in_.returns->end()) in_.returns->push_back(begin);
       }
-      if (ends) in_.place.failed.clear();
+      if (ends) in_.cwd.failed.clear();
       else in_.settle();
     }
-    const Whereabouts before = in_.place;
+    const WorkingDirectory before = in_.cwd;
     if (first && all && std::string_view(ts_node_type(child.node)) == "list") chain(child.node, doubtful);
     else with_.statements.read(child.node);
     const bool may_run = !first && kind(child.node) != Kind::kToken;
@@ -187,12 +211,12 @@ bool is_number_range(std::string_view text) noexcept {
 
 // Where the shell may be behind it: where it is before a turn, after one, and at a `break`.
 void Flow::loop(TSNode node) {
-  const Inside label(in_.inside, "loop");
+  const LabelScope label(in_.inside, "loop");
   const auto kids = children(node);
   const bool counts = std::ranges::any_of(kids, [&](const Child& child) { return raw(child.node) == "(("; });
   std::string_view name;
   std::vector<Word> values;
-  const Whereabouts begin = in_.place;
+  const WorkingDirectory begin = in_.cwd;
   in_.exits.emplace_back();
   bool again = true;
   in_.variables.forget(node);
@@ -202,9 +226,9 @@ void Flow::loop(TSNode node) {
       name = raw(child.node);
       in_.numbers.assign(name, loops_over_numbers(kids));
       if (is_integer_variable(name) && !loops_over_numbers(kids)) doubt(child.node);
-      Part part{.inside = in_.inside, .span = span(child.node)};
-      part.assignments.push_back({std::string(name), {.fixed = false, .span = span(child.node)}});
-      with_.starts.emit(std::move(part));
+      SimpleCommand command{.inside = in_.inside, .span = span(child.node)};
+      command.assignments.push_back({std::string(name), {.fixed = false, .span = span(child.node)}});
+      with_.starts.emit(std::move(command));
     } else if (!name.empty() && is_word(kind(child.node))) {
       values.push_back(with_.words.read(child.node));
       if (is_number_range(raw(child.node))) values.back().bounded = true;  // a number, whichever
@@ -214,31 +238,31 @@ void Flow::loop(TSNode node) {
       with_.statements.read(child.node);
     }
   }
-  if (again && in_.place != begin) second_turn(node, kids);
-  std::vector<Whereabouts> ends = std::move(in_.exits.back());
+  if (again && in_.cwd != begin) second_turn(node, kids);
+  std::vector<WorkingDirectory> ends = std::move(in_.exits.back());
   in_.exits.pop_back();
-  ends.push_back(in_.place);
-  in_.place = joined(ends);
+  ends.push_back(in_.cwd);
+  in_.cwd = joined(ends);
   in_.settle();
   in_.variables.forget(node);
 }
 
 // A turn began elsewhere than the next will: what it does is judged from there, too.
 void Flow::second_turn(TSNode node, const std::vector<Child>& kids) {
-  if (++in_.rounds > Reading::kMaxRounds) return unread(span(node), "the text may run in more directories than are judged");
-  std::vector<Whereabouts> ends = in_.exits.back();  // a `continue` among them
-  ends.push_back(in_.place);
-  in_.place = joined(ends);
-  const std::string first = in_.place.directory;
+  if (++in_.rounds > ReaderState::kMaxRounds) return unread(span(node), "the text may run in more directories than are judged");
+  std::vector<WorkingDirectory> ends = in_.exits.back();  // a `continue` among them
+  ends.push_back(in_.cwd);
+  in_.cwd = joined(ends);
+  const std::string first = in_.cwd.directory;
   for (const Child& child : kids) {
     const bool runs = child.field == "body" || child.field == "condition";
-    if (child.field == "body") in_.exits.back().push_back(in_.place);
+    if (child.field == "body") in_.exits.back().push_back(in_.cwd);
     if (runs) with_.statements.read(child.node);
     if (runs) in_.settle();
   }
   // `cd ..` in each turn comes to / in the end.
-  const bool higher = !in_.place.directory.empty() && in_.place.directory != first;
-  if (higher && is_below(first, in_.place.directory == "/" ? "" : in_.place.directory))
+  const bool higher = !in_.cwd.directory.empty() && in_.cwd.directory != first;
+  if (higher && is_below(first, in_.cwd.directory == "/" ? "" : in_.cwd.directory))
     unread(span(node), "a loop leads further up with each turn");
 }
 
@@ -246,12 +270,12 @@ void Flow::second_turn(TSNode node, const std::vector<Child>& kids) {
 bool Flow::rounds(TSNode body, std::string_view name, const std::vector<Word>& values) {
   constexpr std::size_t kMaxValues = 16;
   const bool known = !values.empty() && values.size() <= kMaxValues && in_.variables.follows(name) &&
-                     in_.rounds + static_cast<int>(values.size()) <= Reading::kMaxRounds &&
+                     in_.rounds + static_cast<int>(values.size()) <= ReaderState::kMaxRounds &&
                      std::ranges::all_of(values, [](const Word& value) {
                        return value.fixed || (value.pattern && !value.expands) || (value.bounded && value.text.empty());
                      });
   if (!known) {
-    in_.exits.back().push_back(in_.place);
+    in_.exits.back().push_back(in_.cwd);
     with_.statements.read(body);
     in_.settle();
     return false;
@@ -268,15 +292,15 @@ bool Flow::rounds(TSNode body, std::string_view name, const std::vector<Word>& v
 
 void Flow::pipeline(TSNode node) {
   const auto before = in_.upstream;
-  const std::size_t first = in_.out.parts.size();
+  const std::size_t first = in_.out.commands.size();
   for (const Child& child : children(node)) {
     if (kind(child.node) == Kind::kToken) continue;
-    const Restored outside_place(in_.place);
+    const RestoreOnExit outside_cwd(in_.cwd);
     with_.statements.read(child.node);
     in_.variables.forget(child.node);
-    // One range for all that came before: parts are written in order.
+    // One range for all that came before: commands are written in order.
     in_.upstream.resize(before.size());
-    if (in_.out.parts.size() > first) in_.upstream.push_back({first, in_.out.parts.size()});
+    if (in_.out.commands.size() > first) in_.upstream.push_back({first, in_.out.commands.size()});
   }
   in_.upstream = before;
 }

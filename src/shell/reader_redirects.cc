@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/words.h"
 

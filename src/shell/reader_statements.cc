@@ -6,14 +6,14 @@
 
 #include "shell/grammar.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/variables.h"
 
 namespace belljar::shell {
 
 void Statements::read(TSNode node) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node)) return;
   switch (kind(node)) {
     case Kind::kToken:
@@ -40,10 +40,10 @@ void Statements::read(TSNode node) {
     case Kind::kDeclaration:
       return with_.commands.declaration(node);
     case Kind::kAssignment: {
-      Part part{.inside = in_.inside, .span = span(node)};
-      part.assignments.push_back(with_.redirections.assignment(node));
-      in_.variables.assign(part.assignments[0].name, part.assignments[0].value);
-      return with_.starts.emit(std::move(part));
+      SimpleCommand command{.inside = in_.inside, .span = span(node)};
+      command.assignments.push_back(with_.redirections.assignment(node));
+      in_.variables.assign(command.assignments[0].name, command.assignments[0].value);
+      return with_.starts.emit(std::move(command));
     }
     case Kind::kTest:
       return with_.expressions.test(node);

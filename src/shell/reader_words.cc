@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "shell/grammar.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/reader.h"
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 #include "shell/script.h"
 #include "shell/variables.h"
 #include "shell/words.h"
@@ -19,11 +19,11 @@ namespace belljar::shell {
 
 Word Words::read(TSNode node) {
   Word result{.lead = std::string::npos, .bounded = true, .span = span(node)};
-  const std::size_t first = in_.out.parts.size();
+  const std::size_t first = in_.out.commands.size();
   const auto outside = std::exchange(borrowed_, std::nullopt);
   result.from.first = result.from.last = first;
   add_word(result, node);
-  result.from.last = in_.out.parts.size();
+  result.from.last = in_.out.commands.size();
   if (result.from.empty() && borrowed_) result.from = *borrowed_;
   borrowed_ = outside;
   result.lead = result.fixed ? 0 : std::min(result.lead, result.text.size());
@@ -33,7 +33,7 @@ Word Words::read(TSNode node) {
 }
 
 void Words::add_word(Word& word, TSNode node) {
-  const Deeper deeper(in_.depth);
+  const DepthScope deeper(in_.depth);
   if (full(node)) return add_dynamic(word, false);
   const std::string_view text = raw(node);
   switch (kind(node)) {
@@ -81,7 +81,7 @@ void Words::add_string(Word& word, TSNode node) {
 }
 
 void Words::add_expansion(Word& word, TSNode node, bool quoted) {
-  const std::size_t first = in_.out.parts.size();
+  const std::size_t first = in_.out.commands.size();
   // "$@" and "${a[@]}" become several words even in quotes.
   const std::string_view text = raw(node);
   if (add_value(word, text, quoted)) return with_.expressions.read(node);
@@ -97,8 +97,8 @@ void Words::add_expansion(Word& word, TSNode node, bool quoted) {
   if (home || here || number) word.bounded = bounded;
   if (kind(node) == Kind::kOther) unread(span(node), "the shell's grammar does not cover this");
   else with_.expressions.read(node);
-  if (in_.out.parts.size() > first && word.from.empty()) word.from = {first, in_.out.parts.size()};
-  if (!word.from.empty()) word.from.last = in_.out.parts.size();
+  if (in_.out.commands.size() > first && word.from.empty()) word.from = {first, in_.out.commands.size()};
+  if (!word.from.empty()) word.from.last = in_.out.commands.size();
 }
 
 // `$x` and `${x}` where the text says what x holds: the value as it was written. False when only the run decides.

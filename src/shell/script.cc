@@ -23,16 +23,16 @@ ShellReader& ShellReader::operator=(ShellReader&&) noexcept = default;
 
 Script ShellReader::read(std::string_view text, std::string_view input) {
   Script script;
-  Around around;
+  ReaderContext around;
   around.input = input;
   Reader reader(state_->grammar, script, text, std::move(around));
   reader.read();
   return script;
 }
 
-std::string_view program_name(const Part& part) noexcept {
-  if (part.argv.empty() || !part.argv[0].fixed) return {};
-  return file_name(part.argv[0].text);
+std::string_view program_name(const SimpleCommand& command) noexcept {
+  if (command.argv.empty() || !command.argv[0].fixed) return {};
+  return file_name(command.argv[0].text);
 }
 
 std::string shown(const Word& word) {
@@ -51,15 +51,15 @@ bool is_process(const Word& word) noexcept {
   return false;
 }
 
-std::string to_line(const Part& part) {
+std::string to_line(const SimpleCommand& command) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%^~*?[]{}";
   std::string line;
-  for (const Assignment& assignment : part.assignments) line += assignment.name + "=" + shown(assignment.value) + " ";
-  for (const Word& word : part.argv) {
+  for (const Assignment& assignment : command.assignments) line += assignment.name + "=" + shown(assignment.value) + " ";
+  for (const Word& word : command.argv) {
     const bool plain = !word.fixed || (!word.text.empty() && word.text.find_first_not_of(kPlain) == std::string::npos);
     line += (plain ? shown(word) : "'" + word.text + "'") + " ";
   }
-  for (const Redirect& redirect : part.redirects)
+  for (const Redirect& redirect : command.redirects)
     line += redirect.op + (is_process(redirect.target) ? " " : "") + (redirect.op == "<<" ? "..." : shown(redirect.target)) + " ";
   if (!line.empty()) line.pop_back();
   return line;

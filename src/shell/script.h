@@ -3,8 +3,8 @@
 // The text is parsed by tree-sitter with the grammar of bash (docs/design/guard.md says which and where it comes from), and then
 // read by an allow-list of node kinds. Whatever the grammar could not parse, whatever this file does not know, and every place
 // where grammar and shell are known to disagree becomes an `Unread`: never "safe", never dropped. Wrappers (`sh -c`, `env`,
-// `xargs`, `find -exec`, `sudo`, `eval` of a literal, a here-document into a shell ...) are opened, and what they start is a part
-// of its own.
+// `xargs`, `find -exec`, `sudo`, `eval` of a literal, a here-document into a shell ...) are opened, and what they start is a
+// command of its own.
 //
 // This guides asking. It is no boundary: a program can run other programs without any shell, and only the sandbox holds it.
 #pragma once
@@ -20,14 +20,14 @@
 
 namespace belljar::shell {
 
-// Bytes [begin, end) of the script that was given. What stands inside an opened wrapper has the span of the word it came from.
+// Bytes [begin, end) of the script. A command inside an opened wrapper has the span of the word that it came from.
 struct Span {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
   bool operator==(const Span&) const = default;
 };
 
-// Indexes [first, last) into Script::parts.
+// Indexes [first, last) into Script::commands.
 struct Range {
   std::size_t first = 0;
   std::size_t last = 0;
@@ -41,14 +41,14 @@ struct Word {
   bool splits = false;   // not fixed, and may become no word or several (unquoted `$x`, a pattern, `{a,b}`)
   bool pattern = false;  // holds `*`, `?`, `[` or braces outside quotes; `text` has them as written
   bool expands = false;  // holds a variable or a substitution, which may add words of any kind
-  bool opens = false;    // begins with one
+  bool opens = false;    // begins with such a variable or substitution
   // Of one that is not fixed: how many bytes of `text` come first whatever the run adds behind them; and whether all it adds is a
   // number (`$$`), the home or names of files that a pattern finds.
   std::size_t lead = 0;
   bool bounded = false;
   std::string written;  // of one that is not fixed: as it stands in the script; empty: it stands nowhere (`xargs`)
   Span span;
-  Range from;  // the parts of substitutions inside the word
+  Range from;  // the commands of substitutions inside the word
   bool operator==(const Word&) const = default;
 };
 
@@ -65,23 +65,23 @@ struct Assignment {
 };
 
 // One simple command. `argv` is empty for a bare assignment or a bare redirection.
-struct Part {
+struct SimpleCommand {
   std::vector<Word> argv;
   std::vector<Assignment> assignments;
   std::vector<Redirect> redirects;
-  std::vector<Range> upstream;      // parts whose output this one's standard input may carry
+  std::vector<Range> upstream;      // commands whose output this one's standard input may carry
   std::vector<std::string> inside;  // outermost first: "substitution", "function f", "loop", "sh -c", "sudo"
   Span span;
-  // Where `cd` with a place that stands in the text led before it, absolute or from a home; empty: not known, or nowhere else.
+  // The working directory as far as fixed `cd` words before it tell, absolute or from a home. Empty: not known, or unchanged.
   std::string directory;
   // Of the system or vital: where it may run instead, because a `cd` away from there may not have run or may have failed, or one to
   // there stands in a branch or a loop.
-  std::vector<std::string> perhaps;
-  bool starts_more = false;  // a wrapper: what it starts is the next part, or an Unread
-  bool operator==(const Part&) const = default;
+  std::vector<std::string> possible_directories;
+  bool starts_more = false;  // a wrapper: what it starts is the next command, or an Unread
+  bool operator==(const SimpleCommand&) const = default;
 };
 
-// A place that could not be read: whoever judges must ask.
+// A piece of the text that could not be read. Whoever judges the script has to ask a person about it.
 struct Unread {
   std::string reason;
   Span span;
@@ -89,20 +89,20 @@ struct Unread {
 };
 
 struct Script {
-  std::vector<Part> parts;  // in the order they are written
+  std::vector<SimpleCommand> commands;  // in the order they are written
   std::vector<Unread> unread;
 };
 
 // Far above what a person or a model writes; beyond, the text is unread as a whole or from there on.
 // tree-sitter counts the children of a node in 16 bits and frees the wrong memory beyond: so many bytes cannot have more.
 inline constexpr std::size_t kMaxScript = (64U << 10) - 1;
-inline constexpr std::size_t kMaxParts = 4096;
+inline constexpr std::size_t kMaxCommands = 4096;
 inline constexpr int kMaxDepth = 128;               // of the syntax tree
 inline constexpr std::size_t kMaxChildren = 16384;  // of one node of the tree
 inline constexpr std::size_t kMaxFields = 1024;     // where children are told apart by field, for example the words of `for`
 inline constexpr std::chrono::milliseconds kMaxTime{1000};  // of the processor, for the text and all that it opens
-inline constexpr int kMaxOpened = 8;                        // wrappers inside wrappers
-inline constexpr std::size_t kMaxInput = 8U << 20;          // of standard input, for all parts that may read it together
+inline constexpr int kMaxWrapperDepth = 8;                  // wrappers inside wrappers
+inline constexpr std::size_t kMaxInput = 8U << 20;          // of standard input, for all commands that may read it together
 
 // Owns the parser, which is worth keeping between calls. One thread at a time.
 class ShellReader {
@@ -122,12 +122,12 @@ class ShellReader {
 };
 
 // The last component of the program's name: "rm" for "/bin/rm". Empty when there is no program or its name is not fixed.
-std::string_view program_name(const Part& part) noexcept;
-// For people: the word, as it is written in the script where the run completes it; "..." is what stands in no script.
+std::string_view program_name(const SimpleCommand& command) noexcept;
+// The word for people: as the script has it if only the run completes it, and "..." if it stands in no script.
 std::string shown(const Word& word);
-// `>(...)` or `<(...)` and nothing else: a pipe of the shell's own. What runs in it are parts.
+// `>(...)` or `<(...)` and nothing else: a pipe of the shell's own. What runs in it are commands of their own.
 bool is_process(const Word& word) noexcept;
-// The part as one line for people, quoted like a shell would need it.
-std::string to_line(const Part& part);
+// The command as one line for people, quoted like a shell would need it.
+std::string to_line(const SimpleCommand& command);
 
 }  // namespace belljar::shell

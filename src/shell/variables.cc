@@ -1,3 +1,22 @@
+// Which variables are followed, and what ends it.
+//
+// Before the first assignment is noted, the whole tree is looked through once (scan) for everything that
+// could set a variable behind the reader's back. The rule is by exclusion: a variable is followed only if
+// each thing in the text that may touch it is a plain assignment, an `export` or a `for` over words. So three
+// sets are made:
+//
+// - `doubted_`: names that something else may set: `read x`, `((x=1))`, `${x:=y}`, `x+=y`, arrays,
+//   assignments in functions or before a command.
+// - `stopped_`: nothing is followed at all, because something may set any variable or run any text in this
+//   shell: `eval`, `trap`, `.`, `let`, `&`, an option of `set` that is not known, a program whose name is not
+//   plain.
+// - `assigned_`: where in the text each assignment stands, so that forget() can take back exactly what a
+//   branch did.
+//
+// The scan looks at bytes as well as at nodes for `${`, `((` and `$[`: some of them stand where the grammar
+// shows none. A name that is doubted for nothing costs a question; one that is followed wrongly would let a
+// command pass under a value that it does not have. Special variables of bash(1) are never followed, since
+// the shell sets or ignores them itself.
 #include "shell/variables.h"
 
 #include <tree_sitter/api.h>
@@ -10,7 +29,7 @@
 
 #include "shell/grammar.h"
 #include "shell/hooks.h"
-#include "shell/numbers.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/word_list.h"
 
@@ -18,7 +37,7 @@ namespace belljar::shell {
 namespace {
 
 constexpr std::size_t kMaxValue = 4096;
-constexpr std::uint32_t kMaxLooked = 1024;  // words of one command: the tree finds each by counting
+constexpr std::uint32_t kMaxInspected = 1024;  // words of one command: the tree finds each by counting
 constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
 
 // The shell gives these values of its own, or refuses or ignores what they are given.
@@ -110,7 +129,7 @@ void Variables::scan() {
   std::vector<TSNode> parents;
   for (bool more = true; more && !stopped_;) {
     const TSNode node = ts_tree_cursor_current_node(&cursor);
-    look_at(node, parents.empty() ? node : parents.back());
+    inspect(node, parents.empty() ? node : parents.back());
     if (ts_tree_cursor_goto_first_child(&cursor)) {
       parents.push_back(node);
       continue;
@@ -140,7 +159,7 @@ void Variables::doubt_between(std::string_view open, std::string_view close) {
     doubt_changed(text_.substr(at, text_.find(close, at) - at));
 }
 
-void Variables::look_at(TSNode node, TSNode parent) {
+void Variables::inspect(TSNode node, TSNode parent) {
   const std::uint32_t begin = ts_node_start_byte(node);
   const bool in_function = begin < function_end_;
   switch (grammar_.kind(node)) {
@@ -177,9 +196,9 @@ void Variables::look_at(TSNode node, TSNode parent) {
       return;
     }
     case Kind::kDeclaration:
-      return look_at_declaration(node);
+      return inspect_declaration(node);
     case Kind::kCommand:
-      return look_at_command(node);
+      return inspect_command(node);
     case Kind::kTest:  // `[[ f=1 -eq 1 ]]` is arithmetic
       if (raw(node).starts_with("[[") && is_arithmetic_test(raw(node))) doubt_names(raw(node));
       return;
@@ -192,10 +211,10 @@ void Variables::look_at(TSNode node, TSNode parent) {
 }
 
 // `export A=x` assigns; what else gives a variable another kind, another scope or no value.
-void Variables::look_at_declaration(TSNode node) {
+void Variables::inspect_declaration(TSNode node) {
   const std::string_view text = raw(node);
   const std::uint32_t count = ts_node_child_count(node);
-  if (count > kMaxLooked) stopped_ = true;
+  if (count > kMaxInspected) stopped_ = true;
   if (stopped_) return;
   bool plain = text.starts_with("export");
   for (std::uint32_t i = 1; i < count; ++i) {
@@ -217,7 +236,7 @@ void Variables::look_at_declaration(TSNode node) {
   }
 }
 
-void Variables::look_at_command(TSNode node) {
+void Variables::inspect_command(TSNode node) {
   const TSNode head = ts_node_child_by_field_name(node, "name", 4);
   if (ts_node_is_null(head)) return;
   const std::string_view name = raw(head);
@@ -229,7 +248,7 @@ void Variables::look_at_command(TSNode node) {
   if (!sets && !options && !asks && name != "printf") return;
   bool first = true;
   const std::uint32_t count = ts_node_child_count(node);
-  if (count > kMaxLooked) stopped_ = true;
+  if (count > kMaxInspected) stopped_ = true;
   for (std::uint32_t i = 0; i < count && !stopped_; ++i) {
     const TSNode child = ts_node_child(node, i);
     if (ts_node_start_byte(child) < ts_node_end_byte(head) || !is_word(grammar_.kind(child))) continue;

@@ -44,9 +44,9 @@ class Variables {
 
  private:
   void scan();
-  void look_at(TSNode node, TSNode parent);
-  void look_at_command(TSNode node);
-  void look_at_declaration(TSNode node);
+  void inspect(TSNode node, TSNode parent);
+  void inspect_command(TSNode node);
+  void inspect_declaration(TSNode node);
   std::string_view raw(TSNode node) const noexcept;
   void doubt_names(std::string_view letters);
   void doubt_changed(std::string_view letters);

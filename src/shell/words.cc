@@ -1,19 +1,21 @@
+// Quote removal, bash(1) QUOTING: the text that the program gets, as far as it is known before the run.
+//
+// A word is built piece by piece, each piece by the rule of its quotes. What only the run decides (an
+// expansion, a pattern that finds files) is left out of the text and noted in the word instead: that it is
+// not `fixed`, whether it may become several words, and how many bytes at the front are certain (`lead`).
+// Checks use the certain front, so `"/etc/$x"` is still a path that begins with /etc. That no `..` can follow
+// is what `bounded` says.
 #include "shell/words.h"
 
 #include <algorithm>
 #include <cstdint>
 
+#include "base/encoding.h"
+
 namespace belljar::shell {
 namespace {
 
 bool is_octal(char c) noexcept { return c >= '0' && c <= '7'; }
-
-int hex_value(char c) noexcept {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 void append_utf8(std::string& text, std::uint32_t code) {
   if (code < 0x80) {
@@ -37,7 +39,7 @@ void append_utf8(std::string& text, std::uint32_t code) {
 std::uint32_t number_at(std::string_view raw, std::size_t& at, int most, std::uint32_t base) noexcept {
   std::uint32_t value = 0;
   for (; most > 0 && at < raw.size(); --most, ++at) {
-    const int digit = hex_value(raw[at]);
+    const int digit = hex_digit(raw[at]);
     if (digit < 0 || static_cast<std::uint32_t>(digit) >= base) break;
     value = value * base + static_cast<std::uint32_t>(digit);
   }

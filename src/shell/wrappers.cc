@@ -1,3 +1,22 @@
+// How a command that starts another one is opened: where its own words end and the inner command begins.
+//
+// Most wrappers have the same form, `NAME [options] [operands] [NAME=VALUE] COMMAND`, and are rows of
+// kWrappers; those with a form of their own (`sh -c`, `find -exec`, `su`, `flock`, `watch`, `trap`, `alias`)
+// have a function each. To find the beginning of the inner command one has to know of every option whether it
+// takes the next word. So the tables list options with and without a value, and one that is not listed makes
+// the rest unread: read wrongly it would shift all words behind it, and another program than the one that was
+// judged would run. The same holds for a word that only the run decides, where it may become no word or
+// several (moves_others).
+//
+// A doubt does not end the reading. What seems to be the inner command is opened all the same, since a rule
+// may forbid it, and an unread entry is added beside it, so that nothing passes on the strength of a guess.
+//
+// `transparent` wrappers do nothing of their own, and only what they start is judged: `nice`, `timeout`,
+// `env`. Others are judged by their name as well: `sudo` changes who runs it, `nohup` writes a file. A name
+// with a slash (`./nice`) may be any program, so it is opened for what must not run and still judged by
+// itself.
+//
+// kLaunchers start programs by rules that no table here has. They are always unread.
 #include "shell/wrappers.h"
 
 #include <algorithm>
@@ -174,7 +193,7 @@ bool is_assignment(std::string_view word, bool env) noexcept {
 Word dynamic_word(Span span, bool splits) { return {.text = "", .fixed = false, .splits = splits, .span = span}; }
 
 // What xargs adds: at the end, or in place of the text that -I names. An option that counts lines or words ends -I.
-void add_xargs_input(Opened& opened, Front& front) {
+void add_xargs_input(InnerCommand& inner, Front& front) {
   constexpr std::string_view kReplaces = "I i replace";
   constexpr std::string_view kCounts = "L l n max-lines max-args";
   const Word* replaced = nullptr;
@@ -184,12 +203,12 @@ void add_xargs_input(Opened& opened, Front& front) {
     counts = counts || has_word(kCounts, option.name);
   }
   if (replaced == nullptr) {
-    opened.argv.push_back(dynamic_word(opened.argv.back().span, true));
+    inner.argv.push_back(dynamic_word(inner.argv.back().span, true));
     return;
   }
   if (counts || !replaced->fixed) front.doubt = "what `xargs` replaces is only known at run time";
   const std::string_view text = replaced->text.empty() ? std::string_view("{}") : replaced->text;
-  for (Word& word : opened.argv) {
+  for (Word& word : inner.argv) {
     if (word.fixed && word.text.find(text) == std::string::npos) continue;  // of others only the run knows what they hold
     if (word.fixed) word.written = word.text, word.lead = word.text.find(text);
     else word.lead = std::min(word.lead, word.text.find(text));
@@ -204,12 +223,12 @@ bool is_number_operand(const Word& word) noexcept {
   return word.fixed && word.text.size() > first && word.text[first] >= '0' && word.text[first] <= '9';
 }
 
-Opening open_plain(const Wrapper& wrapper, Argv argv) {
+Unwrapped open_plain(const Wrapper& wrapper, Argv argv) {
   const std::string name(wrapper.name);
   Front front = read_front(wrapper, argv);
-  if (!front.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
+  if (!front.known) return {{inner_unread(format("`{}` has an option that is not known here", name))}, false};
   std::size_t at = front.end;
-  Opened opened{.kind = Opened::Kind::kCommand, .label = name};
+  InnerCommand inner{.kind = InnerCommand::Kind::kCommand, .label = name};
   for (int i = 0; i < wrapper.operands; ++i, ++at) {
     if (at >= argv.size() || !front.doubt.empty()) continue;
     if (moves_others(argv[at])) front.doubt = format("a word of `{}` is only known at run time", name);
@@ -224,40 +243,40 @@ Opening open_plain(const Wrapper& wrapper, Argv argv) {
     value.text.erase(0, equals + 1);
     value.written.clear();
     value.lead -= std::min(value.lead, equals + 1);
-    opened.assignments.push_back({argv[at].text.substr(0, equals), std::move(value)});
+    inner.assignments.push_back({argv[at].text.substr(0, equals), std::move(value)});
     ++at;
   }
   // `time` is a word of the shell's grammar: any compound command may follow.
   if (name == "time" && at < argv.size() && is_reserved(argv[at].text))
     front.doubt = "`time` is followed by more than a simple command";
-  Opening opening;
+  Unwrapped unwrapped;
   if (at < argv.size()) {  // otherwise nothing is started: judged by its own name
-    opened.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
-    if (name == "xargs") add_xargs_input(opened, front);
+    inner.argv.assign(argv.begin() + static_cast<std::ptrdiff_t>(at), argv.end());
+    if (name == "xargs") add_xargs_input(inner, front);
     for (const Option& option : front.options) {
       const bool changes =
           (name == "env" && option.name == "C") || (name == "sudo" && option.name == "D") || option.name == "chdir";
-      if (changes) opened.directory = option.value;
+      if (changes) inner.directory = option.value;
     }
-    opening.opened.push_back(std::move(opened));
+    unwrapped.commands.push_back(std::move(inner));
   }
-  opening.transparent = wrapper.transparent && front.doubt.empty();
+  unwrapped.transparent = wrapper.transparent && front.doubt.empty();
   // What seems to be the command is opened all the same: it may be forbidden.
-  if (!front.doubt.empty()) opening.opened.push_back(opened_unread(std::move(front.doubt)));
-  return opening;
+  if (!front.doubt.empty()) unwrapped.commands.push_back(inner_unread(std::move(front.doubt)));
+  return unwrapped;
 }
 
 // Every word fixed: joined by spaces, as eval, watch and ssh do.
-Opening open_joined(Argv words, std::string label) {
-  Opened opened{.kind = Opened::Kind::kScript, .label = std::move(label)};
+Unwrapped open_joined(Argv words, std::string label) {
+  InnerCommand inner{.kind = InnerCommand::Kind::kScript, .label = std::move(label)};
   for (const Word& word : words) {
-    if (!opened.script.text.empty()) opened.script.text += ' ';
-    opened.script.text += word.text;
-    opened.script.fixed = opened.script.fixed && word.fixed;
-    opened.script.span = word.span;
+    if (!inner.script.text.empty()) inner.script.text += ' ';
+    inner.script.text += word.text;
+    inner.script.fixed = inner.script.fixed && word.fixed;
+    inner.script.span = word.span;
   }
   if (words.empty()) return {};
-  return {{std::move(opened)}, true};
+  return {{std::move(inner)}, true};
 }
 
 // sh [options] [-c TEXT | FILE] [NAME ARG...], bash(1), dash(1).
@@ -299,32 +318,32 @@ ShellCall shell_call(Argv argv) noexcept {
   return call;
 }
 
-Opening open_shell(const Part& part, const std::string& name) {
-  const Argv argv = part.argv;
+Unwrapped open_shell(const SimpleCommand& command, const std::string& name) {
+  const Argv argv = command.argv;
   const ShellCall call = shell_call(argv);
-  if (!call.known) return {{opened_unread(format("`{}` has an option that is not known here", name))}, false};
+  if (!call.known) return {{inner_unread(format("`{}` has an option that is not known here", name))}, false};
   for (std::size_t i = 1; i < std::min(call.operand + (call.command ? 0 : 1), argv.size()); ++i) {
-    if (!argv[i].fixed) return {{opened_unread(format("an option of `{}` is only known at run time", name))}, false};
+    if (!argv[i].fixed) return {{inner_unread(format("an option of `{}` is only known at run time", name))}, false};
   }
-  if (std::ranges::find(kOtherGrammars, name) != std::end(kOtherGrammars) && (call.command || reads_script_from_stdin(part)))
-    return {{opened_unread(format("`{}` reads its text by a grammar of its own", name))}, false};
+  if (std::ranges::find(kOtherGrammars, name) != std::end(kOtherGrammars) && (call.command || reads_script_from_stdin(command)))
+    return {{inner_unread(format("`{}` reads its text by a grammar of its own", name))}, false};
   if (!call.command || call.operand == argv.size()) return {};  // a script file, or standard input
   if (argv[call.operand].splits && !argv[call.operand].fixed)
-    return {{opened_unread(format("an option of `{}` is only known at run time", name))}, false};
-  return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[call.operand]}}, true};
+    return {{inner_unread(format("an option of `{}` is only known at run time", name))}, false};
+  return {{{.kind = InnerCommand::Kind::kScript, .label = name + " -c", .script = argv[call.operand]}}, true};
 }
 
 // su [-] [USER] -c TEXT; otherwise it starts a shell or, as runuser -u USER, a program.
-Opening open_su(Argv argv, const std::string& name) {
+Unwrapped open_su(Argv argv, const std::string& name) {
   for (std::size_t i = 1; i < argv.size(); ++i) {
     if ((argv[i].text == "-c" || argv[i].text == "--command") && i + 1 < argv.size())
-      return {{{.kind = Opened::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, false};
+      return {{{.kind = InnerCommand::Kind::kScript, .label = name + " -c", .script = argv[i + 1]}}, false};
   }
-  return {{opened_unread(format("`{}` starts what its options say", name))}, false};
+  return {{inner_unread(format("`{}` starts what its options say", name))}, false};
 }
 
 // trap [--] TEXT SIGNAL...
-Opening open_trap(Argv argv) {
+Unwrapped open_trap(Argv argv) {
   Argv words = argv.subspan(1);
   if (!words.empty() && words[0].text == "--") words = words.subspan(1);
   else if (!words.empty() && words[0].fixed && words[0].text.starts_with('-')) return {};  // lists or resets
@@ -333,63 +352,63 @@ Opening open_trap(Argv argv) {
 }
 
 // . FILE: what standard input holds is opened by reads_script_from_stdin.
-Opening open_source(Argv argv, const std::string& name) {
+Unwrapped open_source(Argv argv, const std::string& name) {
   const std::size_t file = argv.size() > 1 && argv[1].text == "--" ? 2 : 1;
   if (file >= argv.size() || argv[file].fixed) return {};
-  return {{opened_unread(format("`{}` runs a file that only the run decides", name))}, false};
+  return {{inner_unread(format("`{}` runs a file that only the run decides", name))}, false};
 }
 
 // mapfile -C TEXT: evaluated for every so many lines.
-Opening open_mapfile(Argv argv, const std::string& name) {
+Unwrapped open_mapfile(Argv argv, const std::string& name) {
   const bool calls = std::ranges::any_of(argv.subspan(1), [](const Word& word) {
     return !word.fixed || (word.text.starts_with('-') && word.text.find('C') != std::string::npos);
   });
   if (!calls) return {};
-  return {{opened_unread(format("`{}` may run what `-C` names", name))}, false};
+  return {{inner_unread(format("`{}` may run what `-C` names", name))}, false};
 }
 
 // Every -exec, -execdir, -ok and -okdir up to `;` or `+`.
-Opening open_find(Argv argv) {
-  Opening opening;
+Unwrapped open_find(Argv argv) {
+  Unwrapped unwrapped;
   for (std::size_t i = 1; i < argv.size(); ++i) {
     const std::string& text = argv[i].text;
     if (text != "-exec" && text != "-execdir" && text != "-ok" && text != "-okdir") continue;
-    Opened opened{.kind = Opened::Kind::kCommand, .label = "find " + text};
+    InnerCommand inner{.kind = InnerCommand::Kind::kCommand, .label = "find " + text};
     for (++i; i < argv.size() && argv[i].text != ";" && argv[i].text != "+"; ++i) {
       Word word = argv[i];
       if (word.text.find("{}") != std::string::npos) word.fixed = false, word.splits = false;
-      opened.argv.push_back(std::move(word));
+      inner.argv.push_back(std::move(word));
     }
-    if (!opened.argv.empty()) opening.opened.push_back(std::move(opened));
+    if (!inner.argv.empty()) unwrapped.commands.push_back(std::move(inner));
   }
-  return opening;
+  return unwrapped;
 }
 
 // flock [options] FILE COMMAND... | flock [options] FILE -c TEXT; it makes the file.
-Opening open_flock(Argv argv) {
+Unwrapped open_flock(Argv argv) {
   const Front front = read_front(kFlock, argv);
   const std::size_t text = front.end + 2;
   if (front.known && front.doubt.empty() && text < argv.size() && !moves_others(argv[front.end]) &&
       (argv[text - 1].text == "-c" || argv[text - 1].text == "--command"))
-    return {{{.kind = Opened::Kind::kScript, .label = "flock -c", .script = argv[text]}}, false};
+    return {{{.kind = InnerCommand::Kind::kScript, .label = "flock -c", .script = argv[text]}}, false};
   return open_plain(kFlock, argv);
 }
 
 // alias NAME=TEXT...: the text is what NAME will mean.
-Opening open_alias(Argv argv) {
-  Opening opening;
+Unwrapped open_alias(Argv argv) {
+  Unwrapped unwrapped;
   for (const Word& word : argv.subspan(1)) {
     const std::size_t equals = word.text.find('=');
     if (equals == std::string::npos) continue;
-    Opened opened{.kind = Opened::Kind::kScript, .label = "alias " + word.text.substr(0, equals), .script = word};
-    opened.script.text.erase(0, equals + 1);
-    opening.opened.push_back(std::move(opened));
+    InnerCommand inner{.kind = InnerCommand::Kind::kScript, .label = "alias " + word.text.substr(0, equals), .script = word};
+    inner.script.text.erase(0, equals + 1);
+    unwrapped.commands.push_back(std::move(inner));
   }
-  return opening;
+  return unwrapped;
 }
 
 // watch [options] TEXT... | watch -x COMMAND...
-Opening open_watch(Argv argv) {
+Unwrapped open_watch(Argv argv) {
   const Front front = read_front(kWatch, argv);
   const bool runs =
       std::ranges::any_of(front.options, [](const Option& option) { return option.name == "x" || option.name == "exec"; });
@@ -398,29 +417,29 @@ Opening open_watch(Argv argv) {
 }
 
 // hash -p, enable -f, complete -C, bind -x, fc: builtins of bash(1) that give a name another program, or run one later.
-bool renames_commands(const Part& part) noexcept {
+bool renames_commands(const SimpleCommand& command) noexcept {
   constexpr std::pair<std::string_view, char> kOptions[] = {{"hash", 'p'},    {"enable", 'f'}, {"complete", 'C'}, {"complete", 'F'},
                                                             {"compgen", 'C'}, {"bind", 'x'},   {"fc", 'e'},       {"fc", 's'}};
-  const std::string_view name = program_name(part);
+  const std::string_view name = program_name(command);
   return std::ranges::any_of(kOptions, [&](const auto& option) {
-    return option.first == name && std::ranges::any_of(part.argv, [&](const Word& word) {
+    return option.first == name && std::ranges::any_of(command.argv, [&](const Word& word) {
              return word.text.starts_with('-') && word.text.find(option.second) != std::string::npos;
            });
   });
 }
 
-Opening open_by_name(const Part& part) {
-  const std::string name(program_name(part));
-  const Argv argv = part.argv;
+Unwrapped open_by_name(const SimpleCommand& command) {
+  const std::string name(program_name(command));
+  const Argv argv = command.argv;
   if (name.empty()) return {};
-  if (is_shell(name)) return open_shell(part, name);
+  if (is_shell(name)) return open_shell(command, name);
   if (name == "eval") return open_joined(argv.subspan(argv.size() > 1 && argv[1].text == "--" ? 2 : 1), "eval");
   if (name == "trap") return open_trap(argv);
   if (name == "." || name == "source") return open_source(argv, name);
   if (name == "mapfile" || name == "readarray") return open_mapfile(argv, name);
-  if (renames_commands(part)) return {{opened_unread(format("`{}` changes which program a name means", name))}, false};
+  if (renames_commands(command)) return {{inner_unread(format("`{}` changes which program a name means", name))}, false};
   if (name == "su" || name == "runuser") return open_su(argv, name);
-  if (is_launcher(name)) return {{opened_unread(format("`{}` starts another program by rules of its own", name))}, false};
+  if (is_launcher(name)) return {{inner_unread(format("`{}` starts another program by rules of its own", name))}, false};
   if (name == "find") return open_find(argv);
   if (name == "flock") return open_flock(argv);
   if (name == "alias") return open_alias(argv);
@@ -429,9 +448,9 @@ Opening open_by_name(const Part& part) {
   if (name == "env" && std::ranges::any_of(argv, [](const Word& word) {
         return word.text.starts_with("-S") || word.text.starts_with("--split-string");
       }))
-    return {{opened_unread("`env -S` splits a text into words by rules of its own")}, false};
+    return {{inner_unread("`env -S` splits a text into words by rules of its own")}, false};
   const auto* found = std::ranges::find(kWrappers, std::string_view(name), &Wrapper::name);
-  if (found == std::end(kWrappers)) return {started_by_options(part), false};
+  if (found == std::end(kWrappers)) return {started_by_options(command), false};
   return open_plain(*found, argv);
 }
 
@@ -444,9 +463,9 @@ bool is_reserved(std::string_view word) noexcept {
   return !word.empty() && has_word(kWords, word);
 }
 
-bool reads_script_from_stdin(const Part& part) noexcept {
-  const std::string_view name = program_name(part);
-  const Argv argv = part.argv;
+bool reads_script_from_stdin(const SimpleCommand& command) noexcept {
+  const std::string_view name = program_name(command);
+  const Argv argv = command.argv;
   if (name == "." || name == "source") return std::ranges::any_of(argv, [](const Word& word) { return is_stdin(word.text); });
   if (!is_shell(name)) return false;
   const ShellCall call = shell_call(argv);
@@ -461,20 +480,20 @@ std::string_view system_name(std::string_view program) noexcept {
   return program;
 }
 
-Opened opened_script(std::string label, Word text) {
-  return {.kind = Opened::Kind::kScript, .label = std::move(label), .script = std::move(text)};
+InnerCommand inner_script(std::string label, Word text) {
+  return {.kind = InnerCommand::Kind::kScript, .label = std::move(label), .script = std::move(text)};
 }
-Opened opened_unread(std::string reason) { return {.kind = Opened::Kind::kUnread, .label = std::move(reason)}; }
+InnerCommand inner_unread(std::string reason) { return {.kind = InnerCommand::Kind::kUnread, .label = std::move(reason)}; }
 
-Opening open_wrapper(const Part& part) {
-  Opening opening = open_by_name(part);
-  if (opening.opened.empty()) return opening;
+Unwrapped unwrap(const SimpleCommand& command) {
+  Unwrapped unwrapped = open_by_name(command);
+  if (unwrapped.commands.empty()) return unwrapped;
   // `./nice ls` starts what lies there: opened as if it were nice, for what must not run, and judged by itself.
-  const std::string_view text = part.argv[0].text;
+  const std::string_view text = command.argv[0].text;
   const std::string_view name = system_name(text);
   const bool is_builtin = std::ranges::find(kBuiltins, name) != std::end(kBuiltins);
-  if (name.find('/') != std::string_view::npos || (is_builtin && name.size() != text.size())) opening.transparent = false;
-  return opening;
+  if (name.find('/') != std::string_view::npos || (is_builtin && name.size() != text.size())) unwrapped.transparent = false;
+  return unwrapped;
 }
 
 }  // namespace belljar::shell

@@ -11,8 +11,8 @@
 
 namespace belljar::shell {
 
-// What a part starts besides itself.
-struct Opened {
+// A command, or a script, that a simple command starts.
+struct InnerCommand {
   enum class Kind {
     kCommand,  // `argv`, with `assignments` before it
     kScript,   // `script` is text for a shell
@@ -24,14 +24,15 @@ struct Opened {
   std::vector<Assignment> assignments;
   Word script;
   std::optional<Word> directory;  // `env -C`: where the command runs
-  bool operator==(const Opened&) const = default;
+  bool operator==(const InnerCommand&) const = default;
 };
 
-Opened opened_script(std::string label, Word text);
-Opened opened_unread(std::string reason);
+InnerCommand inner_script(std::string label, Word text);
+InnerCommand inner_unread(std::string reason);
 
-struct Opening {
-  std::vector<Opened> opened;  // empty: not a wrapper
+// What a wrapper starts.
+struct Unwrapped {
+  std::vector<InnerCommand> commands;  // empty: not a wrapper
   // The wrapper does nothing of its own: only what it starts is to be judged.
   bool transparent = false;
 };
@@ -42,9 +43,9 @@ bool is_shell(std::string_view program) noexcept;
 bool is_reserved(std::string_view word) noexcept;
 // The name of a program that is called by it or lies directly in /bin, /usr/bin or /usr/local/bin; of any other `program` itself.
 std::string_view system_name(std::string_view program) noexcept;
-// `part` is a shell, or `.`, that reads its script from standard input.
-bool reads_script_from_stdin(const Part& part) noexcept;
+// Whether `command` is a shell, or `.`, that reads its script from standard input.
+bool reads_script_from_stdin(const SimpleCommand& command) noexcept;
 
-Opening open_wrapper(const Part& part);
+Unwrapped unwrap(const SimpleCommand& command);
 
 }  // namespace belljar::shell

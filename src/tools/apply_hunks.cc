@@ -1,3 +1,16 @@
+// Where a hunk fits, and the text with all hunks applied.
+//
+// A hunk is looked for at the line that it names, moved by how far off the hunk before it was, and then above
+// and below in turn, nearest first. The context must match byte by byte. GNU patch(1) would also drop lines
+// of context until something fits (fuzz). Here a hunk that does not fit is an error, which tells the first
+// line that differs.
+//
+// A hunk never goes in front of the one before it: hunks are applied in order, each behind the last (next_),
+// so two of them cannot fit the same lines. A hunk without old lines has no context at all and goes exactly
+// where it says.
+//
+// Files in which everything is alike would make the search quadratic. The number of line comparisons is
+// limited for the whole file (kPatience).
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

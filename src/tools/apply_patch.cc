@@ -336,10 +336,10 @@ char letter_of(const Target& target) {
   return !target.renamed_from.empty() ? 'R' : !target.before ? 'A' : !target.after ? 'D' : 'M';
 }
 
-Answer answer_of(const Targets& targets) {
+ToolAnswer answer_of(const Targets& targets) {
   std::set<std::string> gone;  // told with the name they have now
   for (const auto& [path, target] : targets) gone.insert(target.renamed_from);
-  Answer answer;
+  ToolAnswer answer;
   Json files = Json::array();
   for (const auto& [path, target] : targets) {
     if (!target.patched || (!target.before && !target.after) || (!target.after && gone.contains(path))) continue;
@@ -367,7 +367,7 @@ std::vector<std::string> paths_of_patch(const Arguments& arguments) {
   return {paths.begin(), paths.end()};
 }
 
-Result<Answer> apply_patch(Call& call) {
+Result<ToolAnswer> apply_patch(Call& call) {
   const std::vector<FilePatch> patches = BELLJAR_TRY(parse_patch(call.arguments.text("patch")));
   const Names names{call.sandbox.workspace(), call.options.workspace_name};
   for (const FilePatch& patch : patches) {
@@ -378,7 +378,7 @@ Result<Answer> apply_patch(Call& call) {
   for (const FilePatch& patch : patches) BELLJAR_CHECK(plan.add(patch));
   BELLJAR_CHECK(plan.check_places());
   BELLJAR_CHECK(Writer(call).write(plan));
-  Answer answer = answer_of(plan.targets());
+  ToolAnswer answer = answer_of(plan.targets());
   answer.text = shorten(answer.text, call.options.text_bytes, "");
   return answer;
 }

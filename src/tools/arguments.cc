@@ -1,3 +1,9 @@
+// Arguments of a call: checked against the row that their schema is made of.
+//
+// Models make mistakes here more often than anywhere else, so each error says the tool, the argument, what
+// was given and what was expected, and the names that there are. An integer may be written as 1000.0, which
+// JSON Schema allows; any other type is refused and not converted, because a text that looks like a number
+// may be a text.
 #include "tools/arguments.h"
 
 #include <algorithm>

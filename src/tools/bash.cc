@@ -1,4 +1,14 @@
-// bash, bash_output, bash_kill.
+// bash, bash_output and bash_kill: commands in front and in the background.
+//
+// Output is collected in a Spool while the command runs, and the model gets its head and tail. Whatever was
+// shortened, or still runs, can be asked for by an id and an absolute offset, so that a page that was read
+// once is not sent again. A command in the foreground is kept for that only if it said more than was shown.
+//
+// bash_output waits until there is something new behind the offset, until the command has ended, or until the
+// time is over. It waits for the end of the process, and looks for new output every 50 ms in between.
+//
+// What was refused is told with a result once, whoever asks first: the same violations on each page would
+// look like new ones.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -93,7 +103,7 @@ std::pair<std::string, bool> shown(const Spool& spool, std::size_t limit, const 
 }
 
 // Behind what the command wrote, on a line of its own.
-void begin_own_words(Answer& answer) {
+void begin_own_words(ToolAnswer& answer) {
   if (!answer.text.empty() && !answer.text.ends_with('\n')) answer.text += '\n';
   answer.own_from = answer.text.size();
 }
@@ -106,14 +116,14 @@ void forget_output_limit(ExecResult& result, const Spool& spool) {
 }
 
 // Behind what the command wrote.
-void add_ending(Answer& answer, const ExecResult& result) {
+void add_ending(ToolAnswer& answer, const ExecResult& result) {
   begin_own_words(answer);
   answer.text += ending_of(result);
   if (const std::string note = to_model_text(result); !note.empty()) answer.text += "\n" + note;
 }
 
-Answer answer_of(const Call& call, KeptCommand& command, ExecResult result) {
-  Answer answer;
+ToolAnswer answer_of(const Call& call, TrackedCommand& command, ExecResult result) {
+  ToolAnswer answer;
   bool cut = false;
   std::tie(answer.text, cut) = shown(*command.spool, call.options.text_bytes, command.id);
   add_result(answer.structured, result);
@@ -133,8 +143,8 @@ OutputCallback into(std::shared_ptr<Spool> spool, const ToolContext& context) {
   };
 }
 
-Result<Answer> run_in_front(Call& call) {
-  const auto command = std::make_shared<KeptCommand>();
+Result<ToolAnswer> run_in_front(Call& call) {
+  const auto command = std::make_shared<TrackedCommand>();
   ExecOptions options{.stdin_bytes = call.arguments.text("stdin"), .cancel = call.context.cancel};
   if (const auto timeout = call.arguments.integer("timeout_ms")) options.timeout = milliseconds(*timeout);
   options.on_stdout = options.on_stderr = into(command->spool, call.context);
@@ -149,12 +159,12 @@ Result<Answer> run_in_front(Call& call) {
   return answer_of(call, *command, std::move(result));
 }
 
-Result<Answer> run_behind(Call& call) {
+Result<ToolAnswer> run_behind(Call& call) {
   if (call.arguments.has("stdin"))
     return Error(Code::kInvalidArgument, "cannot give stdin to a command in the background")
         .next("put the text into a file, and redirect it");
   BELLJAR_CHECK(call.commands.check_room());
-  const auto command = std::make_shared<KeptCommand>();
+  const auto command = std::make_shared<TrackedCommand>();
   command->text = call.arguments.text("command");
   command->cancel = BELLJAR_TRY(CancelToken::create());
   SpawnOptions options{.cancel = command->cancel};
@@ -165,14 +175,14 @@ Result<Answer> run_behind(Call& call) {
   command->process = BELLJAR_TRY(call.sandbox.spawn(command_of(call), options));
   command->id = call.commands.next_id();
   call.commands.keep(command);
-  return Answer{
+  return ToolAnswer{
       .text = format("[running in the background; bash_output with id \"{0}\" reads its output, bash_kill ends it]", command->id),
       .structured = {{"id", command->id}, {"running", true}, {"pid", command->process->pid()}},
       .own_from = 0};
 }
 
 // Until it has ended, has said something behind `offset`, nobody waits any more, or the time is over.
-Result<std::optional<ExecResult>> wait_for_news(KeptCommand& command, std::uint64_t offset, milliseconds patience,
+Result<std::optional<ExecResult>> wait_for_news(TrackedCommand& command, std::uint64_t offset, milliseconds patience,
                                                 const CancelToken& cancel) {
   const Clock::time_point end = Clock::now() + std::min(patience, kLongestWait);
   for (;;) {
@@ -184,15 +194,15 @@ Result<std::optional<ExecResult>> wait_for_news(KeptCommand& command, std::uint6
 }
 
 // A refusal is told once.
-std::vector<Violation> take_violations(KeptCommand& command, const ExecResult& result) {
+std::vector<Violation> take_violations(TrackedCommand& command, const ExecResult& result) {
   const std::lock_guard lock(command.mutex);
   return std::exchange(command.told, true) ? std::vector<Violation>() : result.violations;
 }
 
-Answer page_of(KeptCommand& command, std::optional<ExecResult> ended, std::uint64_t offset, std::size_t limit) {
+ToolAnswer page_of(TrackedCommand& command, std::optional<ExecResult> ended, std::uint64_t offset, std::size_t limit) {
   if (ended) forget_output_limit(*ended, *command.spool);
   const Page page = command.spool->read(offset, limit);
-  Answer answer;
+  ToolAnswer answer;
   if (page.offset > offset) answer.text = format("[{} bytes from offset {} on were dropped]\n", page.offset - offset, offset);
   answer.text += page.bytes;
   const bool more = page.next < page.total;
@@ -213,9 +223,9 @@ Answer page_of(KeptCommand& command, std::optional<ExecResult> ended, std::uint6
 
 }  // namespace
 
-Result<Answer> bash(Call& call) { return call.arguments.flag("background") ? run_behind(call) : run_in_front(call); }
+Result<ToolAnswer> bash(Call& call) { return call.arguments.flag("background") ? run_behind(call) : run_in_front(call); }
 
-Result<Answer> bash_output(Call& call) {
+Result<ToolAnswer> bash_output(Call& call) {
   const auto command = BELLJAR_TRY(call.commands.find(call.arguments.text("id")));
   const auto offset = static_cast<std::uint64_t>(call.arguments.integer("offset").value_or(0));
   const auto wanted = static_cast<std::uint64_t>(call.arguments.integer("limit").value_or(INT64_MAX));
@@ -225,7 +235,7 @@ Result<Answer> bash_output(Call& call) {
   return page_of(*command, std::move(ended), offset, limit);
 }
 
-Result<Answer> bash_kill(Call& call) {
+Result<ToolAnswer> bash_kill(Call& call) {
   const auto command = BELLJAR_TRY(call.commands.find(call.arguments.text("id")));
   if (BELLJAR_TRY(result_of(*command, milliseconds(0)))) {
     return Error(Code::kFailedPrecondition, format("cannot end the command {}", command->id))
@@ -235,7 +245,7 @@ Result<Answer> bash_kill(Call& call) {
   command->cancel.cancel();
   std::optional<ExecResult> ended;
   while (!ended) ended = BELLJAR_TRY(result_of(*command, kLongestWait));
-  Answer answer = own_words(ending_of(*ended));
+  ToolAnswer answer = own_words(ending_of(*ended));
   answer.structured = {{"id", command->id}, {"running", false}};
   add_result(answer.structured, *ended);
   answer.violations = take_violations(*command, *ended);

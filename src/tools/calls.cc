@@ -1,4 +1,12 @@
-// Verdicts about calls and answers to them, as they are kept: without secrets, in a trail and for `belljar review`.
+// Verdicts about calls and answers to them, as they are kept: without secrets, in a trail and for `belljar
+// review`.
+//
+// A secret that stands in the command usually stands in the reason and in the quotes as well, but there in
+// running text, where no rule for command lines would find it. So the redactor learns the values from the
+// command first, and the other texts are cleaned with what it learnt.
+//
+// A reviewer must know whether a repeated call is the same although its secret is not shown. Therefore the
+// digest of the whole call is shown with it (for_review): the same call has the same digest.
 
 #include <algorithm>
 #include <cstddef>

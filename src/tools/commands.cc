@@ -1,3 +1,10 @@
+// Commands in the background, and those whose output can still be asked for.
+//
+// The list keeps every command that runs and the last few that have ended; an id that is older is unknown. Whether one
+// still runs is asked of its process each time (result_of with no patience) and not noted by a thread of its own.
+//
+// Ending all of them cancels every command before the first is waited for: each may take its grace period, and those
+// periods should pass together.
 #include "tools/commands.h"
 
 #include <algorithm>
@@ -17,7 +24,7 @@
 
 namespace belljar::tools {
 
-Result<std::optional<ExecResult>> result_of(KeptCommand& command, std::chrono::milliseconds patience) {
+Result<std::optional<ExecResult>> result_of(TrackedCommand& command, std::chrono::milliseconds patience) {
   {
     const std::lock_guard lock(command.mutex);
     if (command.ended || command.process == nullptr) return command.ended;
@@ -50,7 +57,7 @@ Result<void> Commands::check_room() {
       .next("end one with bash_kill");
 }
 
-void Commands::keep(std::shared_ptr<KeptCommand> command) {
+void Commands::keep(std::shared_ptr<TrackedCommand> command) {
   const std::lock_guard lock(mutex_);
   commands_.push_back(std::move(command));
   drop_old();
@@ -67,7 +74,7 @@ void Commands::drop_old() {
   });
 }
 
-Result<std::shared_ptr<KeptCommand>> Commands::find(const std::string& id) {
+Result<std::shared_ptr<TrackedCommand>> Commands::find(const std::string& id) {
   const std::lock_guard lock(mutex_);
   std::string known;
   for (const auto& command : commands_) {
@@ -80,7 +87,7 @@ Result<std::shared_ptr<KeptCommand>> Commands::find(const std::string& id) {
 }
 
 void Commands::end_all() noexcept {
-  std::deque<std::shared_ptr<KeptCommand>> commands;
+  std::deque<std::shared_ptr<TrackedCommand>> commands;
   {
     const std::lock_guard lock(mutex_);
     commands = std::exchange(commands_, {});

@@ -18,7 +18,7 @@
 namespace belljar::tools {
 
 // Shared by the call that looks at it and the list. Its process, where it has one, ends with it.
-struct KeptCommand {
+struct TrackedCommand {
   std::string id;
   std::string text;
   CancelToken cancel;
@@ -40,9 +40,9 @@ class Commands {
   std::string next_id();
   // Errors: kResourceExhausted, as many as there may be run already.
   Result<void> check_room();
-  void keep(std::shared_ptr<KeptCommand> command);
+  void keep(std::shared_ptr<TrackedCommand> command);
   // Errors: kNotFound, with the ids there are.
-  Result<std::shared_ptr<KeptCommand>> find(const std::string& id);
+  Result<std::shared_ptr<TrackedCommand>> find(const std::string& id);
   void end_all() noexcept;
 
  private:
@@ -53,11 +53,11 @@ class Commands {
   const std::size_t max_running_;
   mutable std::mutex mutex_;
   // guarded by mutex_
-  std::deque<std::shared_ptr<KeptCommand>> commands_;  // oldest first
+  std::deque<std::shared_ptr<TrackedCommand>> commands_;  // oldest first
   unsigned serial_ = 0;
 };
 
 // Takes over the result of one that has ended meanwhile; nullopt while it runs.
-Result<std::optional<ExecResult>> result_of(KeptCommand& command, std::chrono::milliseconds patience);
+Result<std::optional<ExecResult>> result_of(TrackedCommand& command, std::chrono::milliseconds patience);
 
 }  // namespace belljar::tools

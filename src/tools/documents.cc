@@ -1,5 +1,15 @@
-// The tools of the documents this project began with, their names and texts to the letter (docs/FEATURES.md, themes 4 to 7). What
-// the documents leave open (the texts of str_replace and delete) is said in our own words.
+// The tools of the documents this project began with, their names and texts to the letter (docs/FEATURES.md,
+// themes 4 to 7). What the documents leave open (the texts of str_replace and delete) is said in our own
+// words.
+//
+// Each document counts and words things in its own way: characters or bytes, a notice in front or at the end,
+// errors as results or as text. Those differences are promises to whoever already speaks to such tools, so
+// they are kept in functions with the document's number (`bash_000`, `read_001`) and not unified. Common is
+// what lies below: one call of the sandbox, its deadline, and its output, of which more is captured than any
+// of the documents shows, so that the cut is theirs.
+//
+// Only the words that are certain to be ours are marked as such (own_from). What a command printed stays
+// data, also between the words of a document.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -47,7 +57,7 @@ Result<ExecResult> run(Call& call, ExecOptions options = {}) {
   return call.sandbox.exec(shell_command(call.arguments.text("command")), options);
 }
 
-Answer answer_of(std::string text, const ExecResult& result) {
+ToolAnswer answer_of(std::string text, const ExecResult& result) {
   const bool told = !result.message.empty() && text.ends_with(result.message);
   const std::size_t own_from = told ? text.size() - result.message.size() : std::string::npos;
   return {.text = std::move(text),
@@ -71,7 +81,7 @@ std::string cut_000(const Output& output, const CharacterCount& seen) {
   return format("{}\n\n[... truncated, {} chars omitted ...]", head, total - characters(head));
 }
 
-Result<Answer> bash_000(Call& call) {
+Result<ToolAnswer> bash_000(Call& call) {
   CharacterCount out_seen, err_seen;
   const ExecResult result = BELLJAR_TRY(run(call, {.on_stdout = [&](std::string_view piece) { out_seen.add(piece); },
                                                    .on_stderr = [&](std::string_view piece) { err_seen.add(piece); }}));
@@ -83,9 +93,9 @@ Result<Answer> bash_000(Call& call) {
   return answer_of(std::string(text), result);
 }
 
-Result<Answer> read_000(Call& call) {
+Result<ToolAnswer> read_000(Call& call) {
   std::string text = BELLJAR_TRY(call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time}));
-  return Answer{.text = text.empty() ? "(empty)" : std::move(text)};
+  return ToolAnswer{.text = text.empty() ? "(empty)" : std::move(text)};
 }
 
 // By a rule for commands (with_command_rules), before anything ran; what the hook refuses comes here through Tool::blocked.
@@ -96,11 +106,11 @@ bool refused_by_command_rule(const Error& error) {
 // Of what nobody has decided yet: without it nobody would learn that a person can allow it.
 std::string how_to_allow(const ToolVerdict& refused) { return refused.undecided ? "; " + refused.next : ""; }
 
-Answer blocked_001(const ToolVerdict& refused) {
+ToolAnswer blocked_001(const ToolVerdict& refused) {
   return own_words("Command blocked: " + refused.reason + how_to_allow(refused), true);
 }
 
-Result<Answer> run_001(Call& call) {
+Result<ToolAnswer> run_001(Call& call) {
   auto ran = run(call);
   if (!ran && refused_by_command_rule(ran.error()))
     return blocked_001({.allowed = false, .reason = ran.error().reason(), .next = ""});
@@ -116,47 +126,47 @@ Result<Answer> run_001(Call& call) {
 bool leaves(const Error& error) { return error.what().starts_with("path escapes workspace"); }
 
 // Document 001 returns errors as text.
-Answer outside_001(const Call& call) {
+ToolAnswer outside_001(const Call& call) {
   return own_words("Error: Path is outside the allowed workspace: " + call.arguments.text("path"));
 }
 
 // Its file tools look at the path before they touch anything. A link that leads out is left to the act.
-std::optional<Answer> first_001(Call& call) {
+std::optional<ToolAnswer> first_001(Call& call) {
   const auto there = call.sandbox.stat(call.arguments.text("path"), call.in_time);
   if (there || !leaves(there.error())) return {};
   return outside_001(call);
 }
 
-Result<Answer> read_001(Call& call) {
+Result<ToolAnswer> read_001(Call& call) {
   auto text = call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time});
-  if (text) return Answer{.text = *std::move(text)};
+  if (text) return ToolAnswer{.text = *std::move(text)};
   if (leaves(text.error())) return outside_001(call);
   if (text.error().code() == Code::kNotFound) return own_words("Error: File not found: " + call.arguments.text("path"));
   return own_words("Error reading file: " + text.error().line());
 }
 
-Result<Answer> write_001(Call& call) {
+Result<ToolAnswer> write_001(Call& call) {
   const std::string& content = call.arguments.text("content");
   const auto written = call.sandbox.write_file(call.arguments.text("path"), content, {.call = call.in_time});
   if (written)
-    return Answer{.text = format("Successfully wrote {} characters to {}", utf16_length(content), call.arguments.text("path"))};
+    return ToolAnswer{.text = format("Successfully wrote {} characters to {}", utf16_length(content), call.arguments.text("path"))};
   if (leaves(written.error())) return outside_001(call);
   return own_words("Error writing file: " + written.error().line());
 }
 
-Result<Answer> delete_001(Call& call) {
+Result<ToolAnswer> delete_001(Call& call) {
   const auto removed = call.sandbox.remove(call.arguments.text("path"), {.call = call.in_time});
-  if (removed) return Answer{.text = "Successfully deleted " + call.arguments.text("path")};
+  if (removed) return ToolAnswer{.text = "Successfully deleted " + call.arguments.text("path")};
   if (leaves(removed.error())) return outside_001(call);
   if (removed.error().code() == Code::kNotFound) return own_words("Error: File not found: " + call.arguments.text("path"));
   return own_words("Error deleting file: " + removed.error().line());
 }
 
-Result<Answer> list_001(Call& call) {
+Result<ToolAnswer> list_001(Call& call) {
   const auto found = call.sandbox.list(call.arguments.text("path"), call.in_time);
   if (!found && leaves(found.error())) return outside_001(call);
   if (!found) return own_words("Error listing files: " + found.error().line());
-  Answer answer;
+  ToolAnswer answer;
   for (const FileInfo& info : *found) answer.text += (answer.text.empty() ? "" : "\n") + info.path;
   return answer;
 }
@@ -171,12 +181,12 @@ std::string seconds(std::chrono::milliseconds time) {
   return text + "s";
 }
 
-Answer blocked_002(const ToolVerdict& refused) {
+ToolAnswer blocked_002(const ToolVerdict& refused) {
   const std::string why = refused.undecided ? ": " + refused.reason + how_to_allow(refused) : "";
   return own_words("Error: Dangerous command blocked" + why, true);
 }
 
-Result<Answer> run_002(Call& call) {
+Result<ToolAnswer> run_002(Call& call) {
   auto ran = run(call, {.timeout = std::min(call.options.timeout.value_or(kTimeout002), kTimeout002)});
   if (!ran && refused_by_command_rule(ran.error()))
     return blocked_002({.allowed = false, .reason = ran.error().reason(), .next = ""});
@@ -193,13 +203,13 @@ Error as_in_002(Error error, const Call& call) {
   return Error(error.code(), "Path escapes workspace: " + call.arguments.text("path"));
 }
 
-Result<Answer> read_002(Call& call) {
+Result<ToolAnswer> read_002(Call& call) {
   auto text = call.sandbox.read_file(call.arguments.text("path"), {.call = call.in_time});
   if (!text) return as_in_002(std::move(text).error(), call);
-  return Answer{.text = *std::move(text)};
+  return ToolAnswer{.text = *std::move(text)};
 }
 
-Result<Answer> write_002(Call& call) {
+Result<ToolAnswer> write_002(Call& call) {
   auto answer = write_file(call);
   if (!answer) return as_in_002(std::move(answer).error(), call);
   return answer;

@@ -56,7 +56,7 @@ std::uint64_t count_lines(std::string_view text) {
   return ends + (text.empty() || text.ends_with('\n') ? 0 : 1);
 }
 
-Result<Answer> read_bytes(Call& call, const std::string& path) {
+Result<ToolAnswer> read_bytes(Call& call, const std::string& path) {
   const std::string bytes = BELLJAR_TRY(read_whole(call, path));
   std::string text = to_base64(bytes);
   if (text.size() > call.options.text_bytes) {
@@ -65,7 +65,8 @@ Result<Answer> read_bytes(Call& call, const std::string& path) {
                        call.options.text_bytes))
         .next("read a part of it with bash: head -c 1000 FILE | base64");
   }
-  return Answer{.text = text, .structured = {{"path", path}, {"size", bytes.size()}, {"encoding", "base64"}, {"content", text}}};
+  return ToolAnswer{.text = text,
+                    .structured = {{"path", path}, {"size", bytes.size()}, {"encoding", "base64"}, {"content", text}}};
 }
 
 // The lines on which `part` begins.
@@ -111,7 +112,7 @@ std::string_view kind_of(FileType type) {
 
 }  // namespace
 
-Result<Answer> read_file(Call& call) {
+Result<ToolAnswer> read_file(Call& call) {
   const std::string& path = call.arguments.text("path");
   if (call.arguments.text("encoding") == "base64") return read_bytes(call, path);
   const std::string text = BELLJAR_TRY(read_text(call, path));
@@ -119,7 +120,7 @@ Result<Answer> read_file(Call& call) {
   const auto count = static_cast<std::uint64_t>(call.arguments.integer("lines").value_or(INT64_MAX));
   const std::string_view part = lines_of(text, first, count);
   const std::uint64_t total = count_lines(text);
-  Answer answer;
+  ToolAnswer answer;
   answer.text = shorten(part, call.options.text_bytes, "read them with `line` and `lines`");
   if (text.empty()) answer.text = "(empty)";
   else if (part.empty()) answer.text = format("(the file has {} lines)", total);
@@ -131,7 +132,7 @@ Result<Answer> read_file(Call& call) {
   return answer;
 }
 
-Result<Answer> write_file(Call& call) {
+Result<ToolAnswer> write_file(Call& call) {
   const std::string& path = call.arguments.text("path");
   const std::string& content = call.arguments.text("content");
   const auto given = call.arguments.text("encoding") == "base64" ? from_base64(content) : content;
@@ -141,11 +142,11 @@ Result<Answer> write_file(Call& call) {
   if (call.arguments.flag("executable")) options.mode = 0755;
   BELLJAR_CHECK(call.sandbox.write_file(path, bytes, options));
   const bool appended = options.how == WriteMode::kAppend;
-  return Answer{.text = format("{} {} bytes to {}", appended ? "appended" : "wrote", bytes.size(), escaped(path)),
-                .structured = {{"path", path}, {"bytes", bytes.size()}, {"appended", appended}}};
+  return ToolAnswer{.text = format("{} {} bytes to {}", appended ? "appended" : "wrote", bytes.size(), escaped(path)),
+                    .structured = {{"path", path}, {"bytes", bytes.size()}, {"appended", appended}}};
 }
 
-Result<Answer> str_replace(Call& call) {
+Result<ToolAnswer> str_replace(Call& call) {
   const std::string& path = call.arguments.text("path");
   const std::string& old_text = call.arguments.text("old");
   const std::string& new_text = call.arguments.text("new");
@@ -163,25 +164,25 @@ Result<Answer> str_replace(Call& call) {
   for (std::size_t at = text.find(old_text); at != std::string::npos; at = text.find(old_text, at + new_text.size()))
     text.replace(at, old_text.size(), new_text);
   BELLJAR_CHECK(call.sandbox.write_file(path, text, {.call = call.in_time}));
-  return Answer{.text = format("replaced {} {} in {}, line{} {}", count, count == 1 ? "place" : "places", escaped(path),
-                               count == 1 ? "" : "s", lines),
-                .structured = {{"path", path}, {"replaced", count}}};
+  return ToolAnswer{.text = format("replaced {} {} in {}, line{} {}", count, count == 1 ? "place" : "places", escaped(path),
+                                   count == 1 ? "" : "s", lines),
+                    .structured = {{"path", path}, {"replaced", count}}};
 }
 
-Result<Answer> remove(Call& call) {
+Result<ToolAnswer> remove(Call& call) {
   const std::string& path = call.arguments.text("path");
   const FileInfo info = BELLJAR_TRY(call.sandbox.stat(path, call.in_time));
   const bool tree = call.arguments.flag("recursive");
   BELLJAR_CHECK(call.sandbox.remove(path, {.depth = tree ? Depth::kTree : Depth::kOne, .call = call.in_time}));
-  return Answer{
+  return ToolAnswer{
       .text = format("deleted the {} {}", info.type == FileType::kOther ? "special file" : kind_of(info.type), escaped(path)),
       .structured = {{"path", path}, {"type", kind_of(info.type)}}};
 }
 
-Result<Answer> list(Call& call) {
+Result<ToolAnswer> list(Call& call) {
   const std::string path = call.arguments.has("path") ? call.arguments.text("path") : ".";
   const std::vector<FileInfo> found = BELLJAR_TRY(call.sandbox.list(path, call.in_time));
-  Answer answer;
+  ToolAnswer answer;
   Json entries = Json::array();
   for (const FileInfo& info : found) {
     if (entries.size() == kMostEntries) break;

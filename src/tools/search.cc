@@ -22,7 +22,7 @@ WalkOptions walk_of(const Call& call) {
   return {.max_results = static_cast<std::size_t>(std::min<std::uint64_t>(wanted, kMostResults)), .cancel = call.context.cancel};
 }
 
-void end_search(Answer& answer, std::size_t count, bool complete, std::size_t text_bytes) {
+void end_search(ToolAnswer& answer, std::size_t count, bool complete, std::size_t text_bytes) {
   if (count == 0) answer.text = complete ? "(nothing found)" : "(nothing found in the part that was searched)";
   answer.text = shorten(answer.text, text_bytes, "search for less");
   if (!complete) answer.text += "\n[not complete: the search ended early; search for less]";
@@ -43,10 +43,10 @@ Result<void> check_inside(std::string_view pattern) {
 
 }  // namespace
 
-Result<Answer> glob(Call& call) {
+Result<ToolAnswer> glob(Call& call) {
   BELLJAR_CHECK(check_inside(call.arguments.text("pattern")));
   const GlobResult found = BELLJAR_TRY(call.sandbox.glob(call.arguments.text("pattern"), walk_of(call)));
-  Answer answer;
+  ToolAnswer answer;
   Json paths = Json::array();
   for (const FileInfo& info : found.files) {
     answer.text += escaped(info.path) + (info.type == FileType::kDirectory ? "/\n" : "\n");
@@ -57,12 +57,12 @@ Result<Answer> glob(Call& call) {
   return answer;
 }
 
-Result<Answer> grep(Call& call) {
+Result<ToolAnswer> grep(Call& call) {
   GrepOptions options{.letters = call.arguments.flag("ignore_case") ? Case::kIgnoreAscii : Case::kSensitive, .walk = walk_of(call)};
   if (call.arguments.has("files")) options.files = call.arguments.text("files");
   BELLJAR_CHECK(check_inside(options.files));
   const GrepResult found = BELLJAR_TRY(call.sandbox.grep(call.arguments.text("text"), options));
-  Answer answer;
+  ToolAnswer answer;
   Json matches = Json::array();
   for (const GrepMatch& match : found.matches) {
     answer.text += format("{}:{}:{}\n", escaped(match.path), match.line, match.text);

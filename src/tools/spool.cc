@@ -1,3 +1,9 @@
+// The first and the last bytes of an output, addressed by offsets in the whole of it.
+//
+// The head is filled once. The tail is a string that grows to twice its size before it is cut, so that each
+// byte is moved once on average. A reader that asks for the part that was dropped between the two gets the
+// beginning of the tail and sees by the offset of the page that something is missing. Pages end at whole
+// characters, since each of them becomes JSON.
 #include "tools/spool.h"
 
 #include <algorithm>

@@ -22,8 +22,8 @@ namespace belljar::tools {
 
 using Json = nlohmann::ordered_json;
 
-// A call that was done.
-struct Answer {
+// The result of a call.
+struct ToolAnswer {
   std::string text;
   Json structured = Json::object();
   std::vector<Violation> violations;
@@ -32,11 +32,11 @@ struct Answer {
 };
 
 // All of it in our own words.
-inline Answer own_words(std::string text, bool failed = false) {
+inline ToolAnswer own_words(std::string text, bool failed = false) {
   return {.text = std::move(text), .failed = failed, .own_from = 0};
 }
 
-// One call.
+// A call with all that a tool may use.
 struct Call {
   Sandbox& sandbox;
   Commands& commands;
@@ -46,22 +46,22 @@ struct Call {
   const CallOptions& in_time;  // of calls of files: what the caller gave
 };
 
-using Act = Result<Answer> (*)(Call& call);
+using ToolFunction = Result<ToolAnswer> (*)(Call& call);
 // What the call names, for the hook. Empty where it cannot be told: then the act fails by itself.
-using Paths = std::vector<std::string> (*)(const Arguments& arguments);
-using First = std::optional<Answer> (*)(Call& call);
-using Blocked = Answer (*)(const ToolVerdict& refused);
+using PathsOf = std::vector<std::string> (*)(const Arguments& arguments);
+using AnswerBeforeAsking = std::optional<ToolAnswer> (*)(Call& call);
+using RefusalWording = ToolAnswer (*)(const ToolVerdict& refused);
 
 struct Tool {
   std::string_view name, title, description;
   ToolKind kind = ToolKind::kRead;
   std::span<const Parameter> parameters;
   std::string_view output_schema;
-  Act act = nullptr;
-  Paths paths = nullptr;      // unset: the argument `path`
-  Blocked blocked = nullptr;  // how a document words what was refused before anything ran; unset: an error as any other
-  bool removes = false;       // what it names goes, with all that is below
-  First first = nullptr;      // answers what a document answers before anybody is asked
+  ToolFunction act = nullptr;
+  PathsOf paths = nullptr;             // unset: the argument `path`
+  RefusalWording blocked = nullptr;    // how a document words what was refused before anything ran; unset: an error as any other
+  bool removes = false;                // what it names goes, with all that is below
+  AnswerBeforeAsking first = nullptr;  // answers what a document answers before anybody is asked
 };
 
 std::span<const Tool> own_tools() noexcept;
@@ -69,17 +69,17 @@ std::span<const Tool> own_tools() noexcept;
 std::span<const Tool> document_tools(ToolTexts texts) noexcept;
 
 // One file a group: bash.cc, files.cc, search.cc, apply_patch.cc.
-Result<Answer> bash(Call& call);
-Result<Answer> bash_output(Call& call);
-Result<Answer> bash_kill(Call& call);
-Result<Answer> read_file(Call& call);
-Result<Answer> write_file(Call& call);
-Result<Answer> str_replace(Call& call);
-Result<Answer> remove(Call& call);
-Result<Answer> list(Call& call);
-Result<Answer> glob(Call& call);
-Result<Answer> grep(Call& call);
-Result<Answer> apply_patch(Call& call);
+Result<ToolAnswer> bash(Call& call);
+Result<ToolAnswer> bash_output(Call& call);
+Result<ToolAnswer> bash_kill(Call& call);
+Result<ToolAnswer> read_file(Call& call);
+Result<ToolAnswer> write_file(Call& call);
+Result<ToolAnswer> str_replace(Call& call);
+Result<ToolAnswer> remove(Call& call);
+Result<ToolAnswer> list(Call& call);
+Result<ToolAnswer> glob(Call& call);
+Result<ToolAnswer> grep(Call& call);
+Result<ToolAnswer> apply_patch(Call& call);
 std::vector<std::string> paths_of_patch(const Arguments& arguments);
 
 // A text without bytes that JSON cannot hold: each that is no UTF-8 becomes U+FFFD. What JSON needs anyway is left to dump().

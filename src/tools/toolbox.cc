@@ -1,3 +1,13 @@
+// One call of a tool: found in the table, arguments checked, asked about, made.
+//
+// The order matters. Arguments are checked before anybody is asked, so that nobody has to decide about a call
+// that cannot be made. A cancelled call and a deadline are looked at after the question, which may have taken
+// minutes. The deadline becomes a token that the sandbox knows too, so that it ends a command and not only
+// our waiting.
+//
+// A result says where our own words begin in it (own_from). Everything before that came from the sandbox and
+// may be shown as data. Errors are our words, but they quote names between backticks; foreign_text() takes
+// those out again for whoever wants to know what entered.
 #include <algorithm>
 #include <cstddef>
 #include <memory>
@@ -58,7 +68,7 @@ struct Toolbox::State {
     return Error(Code::kNotFound, format("there is no tool {}", belljar::quoted(name.substr(0, 80)))).next("tools are " + all);
   }
   ToolVerdict ask(const Tool& tool, const tools::Arguments& arguments, std::string_view json, const ToolContext& context) const;
-  Result<tools::Answer> call(std::string_view name, std::string_view json, const ToolContext& context);
+  Result<tools::ToolAnswer> call(std::string_view name, std::string_view json, const ToolContext& context);
 
   const std::shared_ptr<Sandbox> sandbox;
   ToolOptions options;
@@ -79,7 +89,7 @@ ToolVerdict Toolbox::State::ask(const Tool& tool, const tools::Arguments& argume
 }
 
 // Writing tools answer in our own words alone.
-Result<tools::Answer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
+Result<tools::ToolAnswer> Toolbox::State::call(std::string_view name, std::string_view json, const ToolContext& context) {
   const Tool* tool = find(name);
   if (tool == nullptr) return unknown(name);
   const tools::Arguments arguments = BELLJAR_TRY(tools::Arguments::parse(name, tool->parameters, json));

@@ -73,22 +73,22 @@ TEST(Conversation, OneRunAtATimeGoesOnWithIt) {
   const TempDir place;
   const std::string path = place / "talk.json", lock = path + ".lock";
   {
-    const auto held = agent::ConversationLock::take(path);
+    const auto held = agent::ConversationLock::acquire(path);
     ASSERT_TRUE(held) << held.error().line();
-    const auto refused = agent::ConversationLock::take(path);
+    const auto refused = agent::ConversationLock::acquire(path);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
     EXPECT_TRUE(refused.error().line().find("another `belljar agent` is at work on it") != std::string::npos);
-    EXPECT_TRUE(agent::ConversationLock::take(place / "other.json")) << "the twin";
+    EXPECT_TRUE(agent::ConversationLock::acquire(place / "other.json")) << "the twin";
     EXPECT_EQ(::access(lock.c_str(), F_OK), 0);
   }
   EXPECT_NE(::access(lock.c_str(), F_OK), 0) << "nothing is left behind";
   place.write("talk.json.lock", "");
-  EXPECT_TRUE(agent::ConversationLock::take(path)) << "left by a kill";
+  EXPECT_TRUE(agent::ConversationLock::acquire(path)) << "left by a kill";
   place.write("talk.json.lock", "of somebody else");
-  EXPECT_FALSE(agent::ConversationLock::take(path));
+  EXPECT_FALSE(agent::ConversationLock::acquire(path));
   EXPECT_EQ(::access(lock.c_str(), F_OK), 0);
-  EXPECT_FALSE(agent::ConversationLock::take(place / "absent/talk.json"));
+  EXPECT_FALSE(agent::ConversationLock::acquire(place / "absent/talk.json"));
 }
 
 }  // namespace

@@ -35,9 +35,9 @@ Result<ModelReply> decoded(ModelWire wire, const std::vector<std::string>& piece
   });
   std::optional<Error> broken;
   SseReader reader(1U << 20, [&](const SseEvent& event) {
-    const auto taken = decoder->take(event);
-    if (!taken) broken = taken.error();
-    return taken.has_value();
+    const auto handled = decoder->handle(event);
+    if (!handled) broken = handled.error();
+    return handled.has_value();
   });
   for (const std::string& piece : pieces) (void)reader.feed(piece);
   if (broken) return *broken;

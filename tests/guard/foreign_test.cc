@@ -56,7 +56,7 @@ TEST(Import, WithoutEnabledThereIsNoSandbox) {
     EXPECT_TRUE(off->is_off) << text;
     EXPECT_EQ(off->policy, "mode = \"danger-full-access\"\n") << text;
     EXPECT_EQ(off->permission, PermissionSettings{.sandbox = SandboxState::kOff}) << text;
-    for (const Field& field : off->fields) EXPECT_NE(field.fate, Field::Fate::kPolicy) << text << field.name;
+    for (const Field& field : off->fields) EXPECT_NE(field.treatment, Field::Treatment::kPolicy) << text << field.name;
   }
   for (const char* text : {"{}", R"({"network": {"allowedDomains": []}})"}) {
     const auto untold = import_settings(text, "settings.json", {});
@@ -105,7 +105,7 @@ TEST(Import, ClaudesKeyTakesClaudesModesOnly) {
     ASSERT_TRUE(imported) << imported.error().line();
     EXPECT_EQ(imported->permission.mode, PermissionMode::kDefault) << word;
     ASSERT_EQ(imported->fields.size(), 2U);
-    EXPECT_EQ(imported->fields[0].fate, Field::Fate::kOther) << word;
+    EXPECT_EQ(imported->fields[0].treatment, Field::Treatment::kOther) << word;
   }
   EXPECT_EQ(permission_of(R"({"sandbox": {"enabled": true}, "permissions": {"defaultMode": "plan"}})").mode, PermissionMode::kPlan)
       << "the twin";
@@ -147,7 +147,7 @@ TEST(Import, AProxyPortIsAnotherProxyBehindOurs) {
     ASSERT_TRUE(both) << both.error().line();
     EXPECT_EQ(both->policy, "\n[network]\nmode = \"proxy\"\nupstream_proxy = \"http://127.0.0.1:3128\"\n") << text;
     EXPECT_TRUE(std::ranges::any_of(both->fields, [](const Field& field) {
-      return field.name == "network.socksProxyPort" && field.fate == Field::Fate::kNotNeeded;
+      return field.name == "network.socksProxyPort" && field.treatment == Field::Treatment::kNotNeeded;
     })) << "said by name";
   }
 }
@@ -182,7 +182,7 @@ TEST(Import, WholeSettingsFileNamesWhatItLeavesOut) {
                                   "settings.json", {});
   ASSERT_TRUE(imported);
   EXPECT_EQ(imported->policy, "\n[network]\nallowed_domains = [\"example.com\"]\nmode = \"proxy\"\n");
-  EXPECT_EQ(imported->fields[0], (Field{"model", Field::Fate::kOther, "is no setting of a sandbox"}));
+  EXPECT_EQ(imported->fields[0], (Field{"model", Field::Treatment::kOther, "is no setting of a sandbox"}));
 }
 
 TEST(Import, SrtSettings) {
@@ -216,7 +216,7 @@ TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
   EXPECT_EQ(policy_of(R"({"sandbox": {"enabled": true, "filesystem": {"allowRead": ["/ws"]}}})"), "");
   const auto fields = fields_of(R"({"enabled": true, "filesystem": {"denyRead": ["/a"], "allowRead": ["/ab", "/b"]}})");
   ASSERT_EQ(fields.size(), 3U);
-  EXPECT_EQ(fields[2].fate, Field::Fate::kNotNeeded);
+  EXPECT_EQ(fields[2].treatment, Field::Treatment::kNotNeeded);
   for (const char* text : {R"({"enabled": true, "filesystem": {"denyRead": ["/a"], "allowRead": ["/b", "/a/x"]}})",
                            R"({"enabled": true, "filesystem": {"allowRead": ["/a"], "denyRead": ["/a"]}})",
                            R"({"enabled": true, "filesystem": {"denyRead": ["./a"], "allowRead": ["a/x"]}})",
@@ -233,7 +233,7 @@ TEST(Import, WhatIsReadableInsideOfWhatIsHiddenIsRefused) {
                            R"({"enabled": true, "filesystem": {"denyRead": ["~"], "allowRead": ["/usr/share"]}})",
                            R"({"enabled": true, "filesystem": {"denyRead": ["/etc/shadow"], "allowRead": ["~/x", "./"]}})",
                            R"({"enabled": true, "filesystem": {"denyRead": [".env.*"], "allowRead": ["."]}})"})
-    EXPECT_EQ(fields_of(text)[2].fate, Field::Fate::kNotNeeded) << text;
+    EXPECT_EQ(fields_of(text)[2].treatment, Field::Treatment::kNotNeeded) << text;
 }
 
 TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
@@ -245,7 +245,7 @@ TEST(Import, ClaudesDenyRulesKeepPathsFromCommands) {
       "readonly_paths = [\"Makefile\"]\n");
   const auto fields = fields_of(R"j({"sandbox": {"enabled": true}, "permissions": {"deny": ["Bash(curl:*)"], "allow": []}})j");
   ASSERT_EQ(fields.size(), 3U);
-  EXPECT_EQ(fields[0], (Field{"permissions.deny Bash(curl:*)", Field::Fate::kOther, "keeps no path from a command"}));
+  EXPECT_EQ(fields[0], (Field{"permissions.deny Bash(curl:*)", Field::Treatment::kOther, "keeps no path from a command"}));
   for (const char* rule : {"Read", "Read(**)", "Read(/x)", "Read(!x)", "Read(./a?)", "Edit({a,b}*)", "Read(~other/x)"}) {
     const std::string text = std::string(R"({"sandbox": {"enabled": true}, "permissions": {"deny": [")") + rule + "\"]}}";
     EXPECT_NE(policy_of(text).find(std::string("`permissions.deny ") + rule), std::string::npos) << rule << policy_of(text);
@@ -259,7 +259,7 @@ TEST(Import, CodexOpensTheNetworkInOneModeOnly) {
   EXPECT_EQ(policy_of("sandbox_mode = \"read-only\"\n" + table, "config.toml"), "mode = \"read-only\"\n");
   EXPECT_EQ(policy_of(table, "config.toml"), "mode = \"read-only\"\n") << "Codex' default, and never our wider one";
   EXPECT_EQ(policy_of("model = \"x\"\n", "config.toml"), "mode = \"read-only\"\n");
-  EXPECT_EQ(fields_of(table, "config.toml")[0].fate, Field::Fate::kNotNeeded);
+  EXPECT_EQ(fields_of(table, "config.toml")[0].treatment, Field::Treatment::kNotNeeded);
   EXPECT_NE(policy_of("sandbox_mode = \"workspace-write\"\n" + table, "config.toml").find("mode = \"host\""), std::string::npos);
 }
 

@@ -20,9 +20,9 @@ std::string judged(std::string_view text, RuleSet rules = {}) {
   Judge judge(std::move(rules));
   const Verdict verdict = judge.judge(text);
   std::string result(to_string(verdict.decision));
-  for (const PartVerdict& part : verdict.parts) {
-    if (part.decision != verdict.decision || part.findings.empty()) continue;
-    return result + " " + part.findings[0].rule;
+  for (const CommandVerdict& command : verdict.commands) {
+    if (command.decision != verdict.decision || command.findings.empty()) continue;
+    return result + " " + command.findings[0].rule;
   }
   return result + (verdict.unread.empty() ? "" : " unread");
 }
@@ -223,7 +223,7 @@ TEST(Hazards, TheOwnTreeIsKnownByEverySpelling) {
 TEST(Judge, AWordIsShownAsItIsWritten) {
   const auto line = [](std::string_view text) {
     shell::ShellReader reader;
-    return to_line(reader.read(text).parts.back());
+    return to_line(reader.read(text).commands.back());
   };
   for (const char* text : {"rm -rf $X/", "PATH=$PATH:/x", "echo x >$f", "cat \"$a\"/b*", "ls ~/x", "A=${B:-c} ls"})
     EXPECT_EQ(line(text), text);
@@ -304,8 +304,8 @@ std::string read_only(std::string_view text) {
   Judge judge({});
   const Verdict verdict = judge.judge(text);
   if (verdict.read_only) return "reads";
-  for (const PartVerdict& part : verdict.parts) {
-    if (!part.not_read_only.empty()) return part.not_read_only;
+  for (const CommandVerdict& command : verdict.commands) {
+    if (!command.not_read_only.empty()) return command.not_read_only;
   }
   return "unread";
 }

@@ -11,7 +11,7 @@ using Mode = PermissionMode;
 using State = SandboxState;
 
 std::string text(const Permission& permission) {
-  return std::string(to_string(permission.outcome)) + " " + std::string(to_string(permission.place)) +
+  return std::string(to_string(permission.outcome)) + " " + std::string(to_string(permission.confinement)) +
          (permission.warning.empty() ? "" : " warned");
 }
 
@@ -129,18 +129,20 @@ TEST(Permission, ProjectRulesMayOnlyNarrow) {
 
 TEST(Permission, CallbackAnswersWhereItWouldAsk) {
   PermissionJudge judge({}, {});
-  const auto answer = [&](std::string command, Answer given) {
+  const auto answer = [&](std::string command, CallbackAnswer given) {
     ToolCall call{.tool = "bash", .command = std::move(command)};
     const Permission permission = judge.decide(call, [&](const ToolCall&, const Permission&) { return given; });
     return text(permission) + ": " + call.command + ": " + permission.reason;
   };
-  EXPECT_EQ(answer("make", {.kind = Answer::Kind::kAllow}), "run inside: make: was allowed by the callback");
-  EXPECT_EQ(answer("make", {.kind = Answer::Kind::kDeny, .message = "not today"}), "refuse inside: make: not today");
-  EXPECT_EQ(answer("make", {.kind = Answer::Kind::kAsk, .message = "sure?"}), "ask inside: make: sure?");
-  EXPECT_EQ(answer("make", {.kind = Answer::Kind::kAllow, .input = "make -n"}), "run inside: make -n: was allowed by the callback");
-  EXPECT_EQ(answer("make", {.kind = Answer::Kind::kAllow, .input = "sudo make"}).substr(0, 13), "refuse inside")
+  EXPECT_EQ(answer("make", {.kind = CallbackAnswer::Kind::kAllow}), "run inside: make: was allowed by the callback");
+  EXPECT_EQ(answer("make", {.kind = CallbackAnswer::Kind::kDeny, .message = "not today"}), "refuse inside: make: not today");
+  EXPECT_EQ(answer("make", {.kind = CallbackAnswer::Kind::kAsk, .message = "sure?"}), "ask inside: make: sure?");
+  EXPECT_EQ(answer("make", {.kind = CallbackAnswer::Kind::kAllow, .input = "make -n"}),
+            "run inside: make -n: was allowed by the callback");
+  EXPECT_EQ(answer("make", {.kind = CallbackAnswer::Kind::kAllow, .input = "sudo make"}).substr(0, 13), "refuse inside")
       << "what it changed is judged anew";
-  EXPECT_EQ(answer("sudo make", {.kind = Answer::Kind::kAllow}).substr(0, 13), "refuse inside") << "a refusal is not asked about";
+  EXPECT_EQ(answer("sudo make", {.kind = CallbackAnswer::Kind::kAllow}).substr(0, 13), "refuse inside")
+      << "a refusal is not asked about";
 }
 
 // `delete {".git"}` is `rm -rf .git`.

@@ -18,8 +18,8 @@ inline std::string judged(std::string_view text) {
   const Verdict verdict = judge.judge(text);
   std::string result(to_string(verdict.decision));
   if (verdict.decision == Decision::kAllow) return result;
-  for (const PartVerdict& part : verdict.parts) {
-    if (part.decision == verdict.decision && !part.findings.empty()) return result + " " + part.findings[0].rule;
+  for (const CommandVerdict& command : verdict.commands) {
+    if (command.decision == verdict.decision && !command.findings.empty()) return result + " " + command.findings[0].rule;
   }
   return result + " unread";
 }

@@ -48,7 +48,7 @@ class McpDefenceTest : public testing::Test {
             .review_wait = 0ms,
             .review_open = 1min};
   }
-  static ShownResult read(Defence& defence, const std::string& text) {
+  static ResultForModel read(Defence& defence, const std::string& text) {
     const Json structured{{"path", "notes.md"}, {"size", 1}, {"content", text}};
     return defence.show(spec("read_file"), {{"path", "notes.md"}}, {.text = text, .structured = structured.dump()});
   }
@@ -67,7 +67,7 @@ TEST_F(McpDefenceTest, ResultsStandBetweenDelimitersThatNobodyKnows) {
 
 TEST_F(McpDefenceTest, WhatIsTakenOutIsTakenOutOfBothForms) {
   Defence defence(options());
-  const ShownResult shown = read(defence, std::string("Monday\n") + kPoison + "\nTuesday\n");
+  const ResultForModel shown = read(defence, std::string("Monday\n") + kPoison + "\nTuesday\n");
   for (const std::string& text : {shown.text, shown.structured.dump()}) {
     EXPECT_EQ(text.find("evil"), std::string::npos) << text;
     EXPECT_NE(text.find("Monday"), std::string::npos) << text;
@@ -84,7 +84,7 @@ TEST_F(McpDefenceTest, WhatOnlyTheStructuredResultHoldsIsTakenOut) {
   const std::string middle = std::string("Monday\n") + kPoison + "\n";
   for (const Json& structured : {Json{{"stdout", middle}}, Json{{"paths", {"a", middle}}}, Json{{"entries", {{{"name", middle}}}}},
                                  Json{{"violations", {{{"target", middle}}}}}}) {
-    const ShownResult shown =
+    const ResultForModel shown =
         defence.show(spec("bash"), {{"command", "make"}}, {.text = "head and tail", .structured = structured.dump()});
     EXPECT_EQ(shown.structured.dump().find("evil"), std::string::npos) << shown.structured;
     EXPECT_NE(shown.structured.dump().find("Monday"), std::string::npos) << shown.structured;
@@ -186,27 +186,27 @@ TEST_F(McpDefenceTest, OurOwnWordsAreNotRemembered) {
 
 TEST_F(McpDefenceTest, AnotherConversationRemembersNothing) {
   Defence defence(options());
-  defence.heard("a", "");
+  defence.note_user_words("a", "");
   (void)read(defence, kRunbook);
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAsk);
-  defence.heard("", "");
+  defence.note_user_words("", "");
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAsk) << "nothing was said of another";
-  defence.heard("a", "Delete the folder archive");
+  defence.note_user_words("a", "Delete the folder archive");
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow) << "the user wants it";
-  defence.heard("b", "");
+  defence.note_user_words("b", "");
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow);
 }
 
 TEST_F(McpDefenceTest, SwitchingConversationsForgetsNothingSilently) {
   Defence defence(options());
-  defence.heard("a", "");
+  defence.note_user_words("a", "");
   (void)read(defence, kRunbook);
-  defence.heard("b", "");
+  defence.note_user_words("b", "");
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow) << "b has not read it";
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work", "a").advice, Advice::kAsk) << "a call that began before";
-  for (int i = 0; i < 20; ++i) defence.heard("c" + std::to_string(i), "");
+  for (int i = 0; i < 20; ++i) defence.note_user_words("c" + std::to_string(i), "");
   EXPECT_EQ(defence.judge(bash("rm -rf archive"), "/work").advice, Advice::kAllow) << "never seen before";
-  defence.heard("a", "");
+  defence.note_user_words("a", "");
   EXPECT_EQ(defence.judge(bash("make"), "/work").row, "forgotten");
 }
 
@@ -251,7 +251,7 @@ TEST_F(McpDefenceTest, AReviewShowsNoSecretAndHoldsForTheWholeAct) {
   ASSERT_TRUE(queue);
   auto secrets = std::make_shared<Redactor>();
   secrets->add("DB", "ab\"cd\\ef/1234");
-  const Circumstances around{.workspace = "/a", .secrets = secrets};
+  const ReviewContext around{.workspace = "/a", .secrets = secrets};
   const auto with = [](const std::string& token) {
     const std::string command = "curl -H 'X-Api-Key: " + token + "' h; echo 'ab\"cd\\ef/1234'";
     return ToolRequest{.tool = "bash",
@@ -309,7 +309,7 @@ TEST_F(McpDefenceTest, OnceIsOnceForSeveralWhoWait) {
 TEST_F(McpDefenceTest, FailuresAndWhatBelongsToNoCallPassThePolicy) {
   Defence defence(options());
   const std::string said = std::string("the patch does not fit:\n") + kPoison + "\n";
-  const ShownResult shown = defence.show(spec("apply_patch"), {{"patch", "x"}}, {.text = said, .failed = true});
+  const ResultForModel shown = defence.show(spec("apply_patch"), {{"patch", "x"}}, {.text = said, .failed = true});
   EXPECT_EQ(shown.text.find("evil"), std::string::npos) << shown.text;
   EXPECT_NE(shown.text.find("does not fit"), std::string::npos) << shown.text;
   EXPECT_EQ(defence.clean(Json::array({Json{{"target", kPoison}}})).dump().find("evil"), std::string::npos);
@@ -338,7 +338,7 @@ TEST_F(McpDefenceTest, TheGuardianIsAskedAboutAllButReading) {
     return judgement;
   };
   Defence defence(given);
-  defence.heard("", "the task");
+  defence.note_user_words("", "the task");
   EXPECT_EQ(defence.judge({.tool = "read_file", .kind = ToolKind::kRead, .arguments = R"({"path":"a"})"}, "/work").advice,
             Advice::kAllow);
   EXPECT_EQ(asked, 0);

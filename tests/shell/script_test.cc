@@ -13,14 +13,14 @@
 namespace belljar::shell {
 namespace {
 
-// The parts, a line each, "line | inside"; then "? reason" for each place that cannot be judged.
-std::string parts(std::string_view text) {
+// The commands, a line each, "line | inside"; then "? reason" for each place that cannot be judged.
+std::string commands(std::string_view text) {
   ShellReader reader;
   const Script script = reader.read(text);
   std::string result;
-  for (const Part& part : script.parts) {
-    result += to_line(part);
-    for (const std::string& label : part.inside) result += " | " + label;
+  for (const SimpleCommand& command : script.commands) {
+    result += to_line(command);
+    for (const std::string& label : command.inside) result += " | " + label;
     result += '\n';
   }
   for (const Unread& unread : script.unread) result += "? " + unread.reason + "\n";
@@ -28,28 +28,28 @@ std::string parts(std::string_view text) {
 }
 
 TEST(Shell, ListsPipelinesAndGroupsAreSplit) {
-  EXPECT_EQ(parts("a && b || c; d & e | f"), "a\nb\nc\nd\ne\nf\n");
-  EXPECT_EQ(parts("(a; b); { c; }; ! d"), "a\nb\nc\nd\n");
-  EXPECT_EQ(parts("if a; then b; elif c; then d; else e; fi"), "a\nb\nc\nd\ne\n");
-  EXPECT_EQ(parts("while a; do b; done"), "a | loop\nb | loop\n");
-  EXPECT_EQ(parts("case $x in a) b;; *) c;; esac"), "b\nc\n");
-  EXPECT_EQ(parts("f() { a; }; f"), "a | function f\nf\n");
-  EXPECT_EQ(parts(""), "");
-  EXPECT_EQ(parts("# only a comment"), "");
+  EXPECT_EQ(commands("a && b || c; d & e | f"), "a\nb\nc\nd\ne\nf\n");
+  EXPECT_EQ(commands("(a; b); { c; }; ! d"), "a\nb\nc\nd\n");
+  EXPECT_EQ(commands("if a; then b; elif c; then d; else e; fi"), "a\nb\nc\nd\ne\n");
+  EXPECT_EQ(commands("while a; do b; done"), "a | loop\nb | loop\n");
+  EXPECT_EQ(commands("case $x in a) b;; *) c;; esac"), "b\nc\n");
+  EXPECT_EQ(commands("f() { a; }; f"), "a | function f\nf\n");
+  EXPECT_EQ(commands(""), "");
+  EXPECT_EQ(commands("# only a comment"), "");
 }
 
 TEST(Shell, SubstitutionsAreParts) {
-  EXPECT_EQ(parts("a $(b `c`)"), "c | substitution | substitution\nb `c` | substitution\na $(b `c`)\n");
-  EXPECT_EQ(parts("a <(b) \"x $(c) y\""), "b | substitution\nc | substitution\na <(b) \"x $(c) y\"\n");
-  EXPECT_EQ(parts("x=$(b)"), "b | substitution\nx=$(b)\n");
-  EXPECT_EQ(parts("for i in $(b); do :; done"), "i=... | loop\nb | loop | substitution\n: | loop\n");
-  EXPECT_EQ(parts("[ -n \"$(b)\" ] && [[ $(c) == x ]]"), "b | substitution\nc | substitution\n");
+  EXPECT_EQ(commands("a $(b `c`)"), "c | substitution | substitution\nb `c` | substitution\na $(b `c`)\n");
+  EXPECT_EQ(commands("a <(b) \"x $(c) y\""), "b | substitution\nc | substitution\na <(b) \"x $(c) y\"\n");
+  EXPECT_EQ(commands("x=$(b)"), "b | substitution\nx=$(b)\n");
+  EXPECT_EQ(commands("for i in $(b); do :; done"), "i=... | loop\nb | loop | substitution\n: | loop\n");
+  EXPECT_EQ(commands("[ -n \"$(b)\" ] && [[ $(c) == x ]]"), "b | substitution\nc | substitution\n");
   EXPECT_EQ(
-      parts("echo ${x:-$(b)} $((1+$(c)))"),
+      commands("echo ${x:-$(b)} $((1+$(c)))"),
       "b | substitution\nc | substitution\necho ${x:-$(b)} $((1+$(c)))\n? the shell evaluates a text that only the run decides\n");
 }
 
-bool is_unread(std::string_view text) { return parts(text).find("? ") != std::string::npos; }
+bool is_unread(std::string_view text) { return commands(text).find("? ") != std::string::npos; }
 
 TEST(Shell, SubstitutionsThatTheGrammarTakesForLettersAreUnread) {
   for (const char* text :
@@ -65,7 +65,7 @@ TEST(Shell, SubstitutionsThatTheGrammarTakesForLettersAreUnread) {
     EXPECT_FALSE(is_unread(text)) << text;
 }
 
-// Wherever it is planted, a command that the shell would run is a part, or the text is unread.
+// Wherever it is planted, a command that the shell would run is in the list, or the text is unread.
 TEST(Shell, APlantedCommandIsNeverPassedBy) {
   constexpr const char* kTexts[] = {
       "echo a \"b c\" ${d:-e} ${f#g} ${h/i/j} ${k^^l} $((1+2)) m{n,o}p >q <r",
@@ -82,7 +82,7 @@ TEST(Shell, APlantedCommandIsNeverPassedBy) {
       for (std::size_t at = 0; at <= text.size(); ++at) {
         std::string whole(text);
         whole.insert(at, planted);
-        const std::string read = parts(whole);
+        const std::string read = commands(whole);
         EXPECT_TRUE(read.find("? ") != std::string::npos || read.find("marker |") != std::string::npos) << whole << '\n' << read;
       }
     }
@@ -142,52 +142,52 @@ TEST(Shell, WhatArithmeticWouldEvaluateIsUnread) {
         "[[ $# -gt ${#y} ]]", "rc=$?; [[ $rc -ne 0 ]]",
         "echo ${y:1:2} ${y: -1} ${y[0]} ${y[@]} ${#y[@]} \"${!y[@]}\" ${!y@} ${x@Q}", "y[1]=2; y=([1]=a b)",
         "[ -n \"$x\" ] && [ \"$x\" = y ] && test -f a", "[[ -v x ]] || [ -v x ]", "echo ${x}>/dev/null; { a; }>/dev/null"})
-    EXPECT_FALSE(is_unread(text)) << text << '\n' << parts(text);
+    EXPECT_FALSE(is_unread(text)) << text << '\n' << commands(text);
 }
 
 TEST(Shell, QuotesAndEscapesAreTakenAway) {
-  EXPECT_EQ(parts("r\"m\" su\\do 'a b' $'c\\x2fd' \"e\\\"f\""), "rm sudo 'a b' c/d 'e\"f'\n");
-  EXPECT_EQ(parts("a \\\n b"), "a b\n");
-  EXPECT_EQ(parts("git commit -m \"two\nlines\""), "git commit -m 'two\nlines'\n");
+  EXPECT_EQ(commands("r\"m\" su\\do 'a b' $'c\\x2fd' \"e\\\"f\""), "rm sudo 'a b' c/d 'e\"f'\n");
+  EXPECT_EQ(commands("a \\\n b"), "a b\n");
+  EXPECT_EQ(commands("git commit -m \"two\nlines\""), "git commit -m 'two\nlines'\n");
 }
 
 TEST(Shell, WordsBehindARedirectionBelongToTheCommand) {
-  EXPECT_EQ(parts("rm >x -rf /"), "rm -rf / >x\n");
-  EXPECT_EQ(parts(">x rm -rf /"), "rm -rf / >x\n");
-  EXPECT_EQ(parts("a 2>&1 >/dev/null"), "a >&1 >/dev/null\n");
+  EXPECT_EQ(commands("rm >x -rf /"), "rm -rf / >x\n");
+  EXPECT_EQ(commands(">x rm -rf /"), "rm -rf / >x\n");
+  EXPECT_EQ(commands("a 2>&1 >/dev/null"), "a >&1 >/dev/null\n");
 }
 
 TEST(Shell, WrappersAreOpened) {
-  EXPECT_EQ(parts("sh -c 'a; b'"), "sh -c 'a; b'\na | sh -c\nb | sh -c\n");
-  EXPECT_EQ(parts("env -i A=1 nohup timeout -k 5 10s nice -n 3 a"),
+  EXPECT_EQ(commands("sh -c 'a; b'"), "sh -c 'a; b'\na | sh -c\nb | sh -c\n");
+  EXPECT_EQ(commands("env -i A=1 nohup timeout -k 5 10s nice -n 3 a"),
             "env -i A=1 nohup timeout -k 5 10s nice -n 3 a\n"
             "A=1 nohup timeout -k 5 10s nice -n 3 a | env\n"
             "timeout -k 5 10s nice -n 3 a | env | nohup\n"
             "nice -n 3 a | env | nohup | timeout\n"
             "a | env | nohup | timeout | nice\n");
-  EXPECT_EQ(parts("sudo -u root a -b"), "sudo -u root a -b\na -b | sudo\n");
-  EXPECT_EQ(parts("xargs -n1 rm -f"), "xargs -n1 rm -f\nrm -f ... | xargs\n");
-  EXPECT_EQ(parts("find . -exec a {} \\; -execdir b {} +"),
+  EXPECT_EQ(commands("sudo -u root a -b"), "sudo -u root a -b\na -b | sudo\n");
+  EXPECT_EQ(commands("xargs -n1 rm -f"), "xargs -n1 rm -f\nrm -f ... | xargs\n");
+  EXPECT_EQ(commands("find . -exec a {} \\; -execdir b {} +"),
             "find . -exec a {} ';' -execdir b {} +\na {}... | find -exec\nb {}... | find -execdir\n");
-  EXPECT_EQ(parts("eval 'a; b'"), "eval 'a; b'\na | eval\nb | eval\n");
-  EXPECT_EQ(parts("bash <<'E'\na\nE\n"), "bash <<...\na | bash <<\n");
-  EXPECT_EQ(parts("bash <<< 'a b'"), "bash <<<a b\na b | bash <<\n");
-  EXPECT_EQ(parts("trap 'a' EXIT; alias b='c d'"), "trap a EXIT\na | trap\nalias 'b=c d'\nc d | alias b\n");
-  EXPECT_EQ(parts("flock /x -c 'a'; watch -n 1 b c"), "flock /x -c a\na | flock -c\nwatch -n 1 b c\nb c | watch\n");
+  EXPECT_EQ(commands("eval 'a; b'"), "eval 'a; b'\na | eval\nb | eval\n");
+  EXPECT_EQ(commands("bash <<'E'\na\nE\n"), "bash <<...\na | bash <<\n");
+  EXPECT_EQ(commands("bash <<< 'a b'"), "bash <<<a b\na b | bash <<\n");
+  EXPECT_EQ(commands("trap 'a' EXIT; alias b='c d'"), "trap a EXIT\na | trap\nalias 'b=c d'\nc d | alias b\n");
+  EXPECT_EQ(commands("flock /x -c 'a'; watch -n 1 b c"), "flock /x -c a\na | flock -c\nwatch -n 1 b c\nb c | watch\n");
 }
 
 TEST(Shell, OptionsOfAShellAreSkipped) {
   for (const char* text : {"bash -eo pipefail -c 'a b'", "bash -o pipefail -c 'a b'", "bash -O extglob -c 'a b'",
                            "bash +x -c 'a b'", "bash -c -- 'a b'", "bash -c -e 'a b'", "bash --norc -c 'a b'"})
-    EXPECT_NE(parts(text).find("\na b | bash -c\n"), std::string::npos) << text << '\n' << parts(text);
+    EXPECT_NE(commands(text).find("\na b | bash -c\n"), std::string::npos) << text << '\n' << commands(text);
   for (const char* text :
        {"bash +x <<< 'a b'", "bash -eo pipefail <<< 'a b'", ". /dev/stdin <<< 'a b'", "source /dev/fd/0 <<< 'a b'"})
-    EXPECT_NE(parts(text).find("\na b | "), std::string::npos) << text << '\n' << parts(text);
+    EXPECT_NE(commands(text).find("\na b | "), std::string::npos) << text << '\n' << commands(text);
   EXPECT_TRUE(is_unread("bash --rcfile x -c 'a'"));
-  EXPECT_EQ(parts("bash -e script.sh -c a"), "bash -e script.sh -c a\n") << "a script file: the rest is its own";
-  EXPECT_EQ(parts("env - a b; trap -- 'c d' EXIT; eval -- e"),
+  EXPECT_EQ(commands("bash -e script.sh -c a"), "bash -e script.sh -c a\n") << "a script file: the rest is its own";
+  EXPECT_EQ(commands("env - a b; trap -- 'c d' EXIT; eval -- e"),
             "env - a b\na b | env\ntrap -- 'c d' EXIT\nc d | trap\neval -- e\ne | eval\n");
-  EXPECT_EQ(parts("trap - EXIT; . ./file; mapfile -t a"), "trap - EXIT\n. ./file\nmapfile -t a\n");
+  EXPECT_EQ(commands("trap - EXIT; . ./file; mapfile -t a"), "trap - EXIT\n. ./file\nmapfile -t a\n");
 }
 
 TEST(Shell, ProgramsThatStartOthersByRulesOfTheirOwnAreUnread) {
@@ -195,7 +195,7 @@ TEST(Shell, ProgramsThatStartOthersByRulesOfTheirOwnAreUnread) {
                            "setpriv a", "nsenter a", "script -c a", "parallel a", "systemd-run a", "runuser -u n -- a", "prlimit a",
                            "setarch a", "/lib64/ld-linux-x86-64.so.2 /bin/a"})
     EXPECT_TRUE(is_unread(text)) << text;
-  EXPECT_EQ(parts("toybox a b; time -p a"), "toybox a b\na b | toybox\ntime -p a\na | time\n");
+  EXPECT_EQ(commands("toybox a b; time -p a"), "toybox a b\na b | toybox\ntime -p a\na | time\n");
 }
 
 TEST(Shell, TextThatAnotherShellReadsDifferentlyIsUnread) {
@@ -210,30 +210,30 @@ TEST(Shell, TextThatAnotherShellReadsDifferentlyIsUnread) {
 TEST(Shell, AWordIsJoinedAcrossAnEscapedNewlineOrUnread) {
   for (const char* text : {"tou\\\nch x", "echo <\\\n(a)", "echo $\\\n(a)", "i\\\nf a; then b; fi", "{\\\na; }", "x=\\\ny"})
     EXPECT_TRUE(is_unread(text)) << text;
-  EXPECT_EQ(parts("a b \\\n  c &&\\\nd\\\n| e"), "a b c\nd\ne\n");
+  EXPECT_EQ(commands("a b \\\n  c &&\\\nd\\\n| e"), "a b c\nd\ne\n");
 }
 
 TEST(Shell, WhatIsOnlyKnownAtRunTimeIsUnread) {
-  EXPECT_EQ(parts("eval \"$x\""), "eval \"$x\"\n? `eval` gets a text that only the run decides\n");
-  EXPECT_EQ(parts("sh -c \"$x\""), "sh -c \"$x\"\n? `sh -c` gets a text that only the run decides\n");
-  EXPECT_EQ(parts("sudo --new-option x a"), "sudo --new-option x a\n? `sudo` has an option that is not known here\n");
-  EXPECT_EQ(parts("env -S 'a b'"), "env -S 'a b'\n? `env -S` splits a text into words by rules of its own\n");
+  EXPECT_EQ(commands("eval \"$x\""), "eval \"$x\"\n? `eval` gets a text that only the run decides\n");
+  EXPECT_EQ(commands("sh -c \"$x\""), "sh -c \"$x\"\n? `sh -c` gets a text that only the run decides\n");
+  EXPECT_EQ(commands("sudo --new-option x a"), "sudo --new-option x a\n? `sudo` has an option that is not known here\n");
+  EXPECT_EQ(commands("env -S 'a b'"), "env -S 'a b'\n? `env -S` splits a text into words by rules of its own\n");
 }
 
 TEST(Shell, WhatGrammarAndShellReadDifferentlyIsUnread) {
-  for (const char* text : {"a\rb", "a\fb", "a\vb"}) EXPECT_EQ(parts(text), "? the text holds a control character\n");
-  EXPECT_EQ(parts("a\\ b"), "'a b'\n");
-  EXPECT_NE(parts("a (").find("? "), std::string::npos);
-  EXPECT_NE(parts("x=(a b").find("? "), std::string::npos);
-  EXPECT_NE(parts("cat <<A <<B\n1\nA\n2\nB\n").find("? "), std::string::npos);
-  EXPECT_NE(parts("a 3<>x").find("? "), std::string::npos);
-  EXPECT_NE(parts("a\xC2\xA0-b").find("a\xC2\xA0-b"), std::string::npos) << "a no-break space is a letter to the shell";
+  for (const char* text : {"a\rb", "a\fb", "a\vb"}) EXPECT_EQ(commands(text), "? the text holds a control character\n");
+  EXPECT_EQ(commands("a\\ b"), "'a b'\n");
+  EXPECT_NE(commands("a (").find("? "), std::string::npos);
+  EXPECT_NE(commands("x=(a b").find("? "), std::string::npos);
+  EXPECT_NE(commands("cat <<A <<B\n1\nA\n2\nB\n").find("? "), std::string::npos);
+  EXPECT_NE(commands("a 3<>x").find("? "), std::string::npos);
+  EXPECT_NE(commands("a\xC2\xA0-b").find("a\xC2\xA0-b"), std::string::npos) << "a no-break space is a letter to the shell";
 }
 
 TEST(Shell, HereDocumentsEndWhereTheShellEndsThem) {
-  EXPECT_EQ(parts("cat <<E\nx $(a)\nE\nb"), "a | substitution\ncat <<...\nb\n");
-  EXPECT_EQ(parts("cat <<'E'\nx $(a)\nE\nb"), "cat <<...\nb\n");
-  EXPECT_EQ(parts("cat <<E | sh && b\nx\nE\n"), "cat <<...\nsh\nb\n");
+  EXPECT_EQ(commands("cat <<E\nx $(a)\nE\nb"), "a | substitution\ncat <<...\nb\n");
+  EXPECT_EQ(commands("cat <<'E'\nx $(a)\nE\nb"), "cat <<...\nb\n");
+  EXPECT_EQ(commands("cat <<E | sh && b\nx\nE\n"), "cat <<...\nsh\nb\n");
 }
 
 TEST(Shell, HugeDeepAndBrokenTextNeitherCrashesNorHangs) {
@@ -242,13 +242,13 @@ TEST(Shell, HugeDeepAndBrokenTextNeitherCrashesNorHangs) {
     for (std::size_t i = 0; i < count; ++i) text += piece;
     return text;
   };
-  EXPECT_EQ(parts(repeat("a;", 1U << 19)), "? the text is 64 KiB long or longer\n");
-  EXPECT_EQ(parts(std::string("a\0b", 3)), "? the text holds a control character\n");
-  EXPECT_EQ(parts("a \xFF\xFE"), "? the text is not UTF-8\n");
-  EXPECT_NE(parts("echo " + repeat("$(", 10'000) + "a" + repeat(")", 10'000)).find("? "), std::string::npos);
+  EXPECT_EQ(commands(repeat("a;", 1U << 19)), "? the text is 64 KiB long or longer\n");
+  EXPECT_EQ(commands(std::string("a\0b", 3)), "? the text holds a control character\n");
+  EXPECT_EQ(commands("a \xFF\xFE"), "? the text is not UTF-8\n");
+  EXPECT_NE(commands("echo " + repeat("$(", 10'000) + "a" + repeat(")", 10'000)).find("? "), std::string::npos);
   for (const char* piece : {"$(", "(", "{ ", "`", "\"$(", "if ", "<<E ", "a|", "${", "$((", "[[ ", "f() "})
-    EXPECT_NE(parts(repeat(piece, 5'000)).find("? "), std::string::npos) << piece;
-  EXPECT_NE(parts(repeat("a;", 5'000)).find("? "), std::string::npos);
+    EXPECT_NE(commands(repeat(piece, 5'000)).find("? "), std::string::npos) << piece;
+  EXPECT_NE(commands(repeat("a;", 5'000)).find("? "), std::string::npos);
   // Each took seconds or worse: a field asked for at every sibling, columns counted anew, more children than 16 bits can count.
   for (const std::string& text : {"print('" + repeat("{a,", 20'000) + "')", "for i in " + repeat("a ", 30'000) + "; do b; done",
                                   "cat <<E\n" + repeat("a b ", 15'000) + "\nE\n", repeat("((", 60'000)})
@@ -273,7 +273,7 @@ TEST(Shell, AStallIsNotTheTextsFault) {
   ASSERT_EQ(::sigaction(SIGVTALRM, &stall, &before), 0);
   const itimerval once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_usec = 1'000}};  // of this process's own time
   ASSERT_EQ(::setitimer(ITIMER_VIRTUAL, &once, nullptr), 0);
-  const std::string unread = parts(text);
+  const std::string unread = commands(text);
   const itimerval none{};
   ::setitimer(ITIMER_VIRTUAL, &none, nullptr);
   ::sigaction(SIGVTALRM, &before, nullptr);
@@ -284,7 +284,7 @@ TEST(Shell, AStallIsNotTheTextsFault) {
 TEST(Shell, WrappersInsideWrappersEnd) {
   std::string text = "a";
   for (int i = 0; i < 12; ++i) text = "env " + text;
-  EXPECT_NE(parts(text).find("? commands start commands deeper than is judged"), std::string::npos);
+  EXPECT_NE(commands(text).find("? commands start commands deeper than is judged"), std::string::npos);
 }
 
 }  // namespace

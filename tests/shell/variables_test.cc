@@ -15,9 +15,9 @@ std::string judged_here(std::string_view text) {
   Judge judge(*parse_rules("unmatched = \"allow\"\nredirects = \"allow\"\n", "r.toml", Trust::kUser));
   const Verdict verdict = judge.judge(text);
   std::string result(to_string(verdict.decision));
-  for (const PartVerdict& part : verdict.parts) {
-    if (verdict.decision != Decision::kAllow && part.decision == verdict.decision && !part.findings.empty())
-      return result + " " + part.findings[0].rule;
+  for (const CommandVerdict& command : verdict.commands) {
+    if (verdict.decision != Decision::kAllow && command.decision == verdict.decision && !command.findings.empty())
+      return result + " " + command.findings[0].rule;
   }
   return result + (verdict.unread.empty() ? "" : " unread");
 }
@@ -205,7 +205,7 @@ TEST(Variables, ALoopIsWrittenOutSoFar) {
   for (const char* name : {"a", "b", "c", "d"}) nested += std::string("for ") + name + " in 1 2 3 4 5 6 7 8; do ";
   EXPECT_EQ(judged_here(nested + "echo > \"x$a\"; done; done; done; done"), "allow");
   Judge judge({});
-  EXPECT_LT(judge.judge(nested + "echo > \"x$a\"; done; done; done; done").parts.size(), 300U);
+  EXPECT_LT(judge.judge(nested + "echo > \"x$a\"; done; done; done; done").commands.size(), 300U);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@
 #include "belljar/state_dir.h"
 #include "belljar/tools.h"
 #include "belljar/turn.h"
-#include "cli/agent/show.h"
+#include "cli/agent/display.h"
 #include "mcp/defence.h"
 
 namespace belljar::cli {

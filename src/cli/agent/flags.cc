@@ -17,7 +17,7 @@
 #include "cli/command_line.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 #include "cli/policy_flags.h"
 
 namespace belljar::cli {
@@ -40,7 +40,7 @@ const std::map<std::string, Service>& services() {
 }  // namespace
 
 void add_agent_options(const OptionParser& command, AgentFlags& flags) {
-  add_policy_options(command, flags.box.policy);
+  add_policy_options(command, flags.sandbox.policy);
   const auto text = [&](const char* name, std::string& to, const char* type, const char* help) {
     command.add_option(name, to, help).not_empty().type_name(type);
   };
@@ -51,12 +51,12 @@ void add_agent_options(const OptionParser& command, AgentFlags& flags) {
   text("--api-key-env", flags.key_variable, "NAME",
        "The variable that holds the key. Default: ANTHROPIC_API_KEY or OPENAI_API_KEY. It is taken out of the environment");
   text("--script", flags.script, "FILE", "What the scripted provider says: a JSON list of answers");
-  text("--mode", flags.box.permission, "MODE",
+  text("--mode", flags.sandbox.permission, "MODE",
        "default: ask before each change and command (the default here); auto-edit: as the rules say; plan: only read; yolo: only "
        "ask about calls that "
        "follow what a file or a page says. Without a "
        "terminal to ask on, asking means no");
-  command.add_option("--rules", flags.box.rules, "Command rules (TOML), beside the user's")
+  command.add_option("--rules", flags.sandbox.rules, "Command rules (TOML), beside the user's")
       .not_empty()
       .repeatable()
       .type_name("FILE");
@@ -64,8 +64,8 @@ void add_agent_options(const OptionParser& command, AgentFlags& flags) {
   add_guardian_options(command, flags.guardian);
   text("--review-wait", flags.review_wait, "TIME",
        "Without a terminal: what is to be asked waits so long for `belljar review answer`. Default: it is refused at once");
-  add_txn_options(command, flags.box);
-  add_audit_options(command, flags.box.audit);
+  add_txn_options(command, flags.sandbox);
+  add_audit_options(command, flags.sandbox.audit);
   text("--conversation", flags.conversation, "FILE",
        "Goes on with this conversation, and keeps it there. Not inside the workspace");
   text("--skills", flags.skills_directory, "DIR", "Where skills are. Default: ~/.agents/skills");

@@ -11,12 +11,12 @@
 #include "belljar/result.h"
 #include "cli/command_line.h"
 #include "cli/guardian_flags.h"
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 
 namespace belljar::cli {
 
 struct AgentFlags {
-  McpFlags box{.usual = {}};  // policy, rules, mode
+  McpFlags sandbox{.usual = {}};  // policy, rules, mode
   std::string provider = "anthropic", model, base_url, key_variable, script;
   std::string conversation, skills_directory, content, log, review_wait;
   GuardianFlags guardian;

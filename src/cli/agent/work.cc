@@ -31,15 +31,15 @@
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
 #include "cli/agent/ask.h"
+#include "cli/agent/display.h"
 #include "cli/agent/flags.h"
-#include "cli/agent/show.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/guardian_flags.h"
 #include "cli/load.h"
-#include "cli/mcp/make_box.h"
-#include "mcp/boxes.h"
+#include "cli/mcp/make_client_sandbox.h"
+#include "mcp/client_sandboxes.h"
 
 namespace belljar::cli {
 namespace {
@@ -80,14 +80,14 @@ class Signals {
 AgentPermit permit_of(mcp::Judge judge) {
   return [judge = std::move(judge)](const ToolRequest& request) {
     mcp::Opinion opinion = judge(request);
-    const AgentSay say = opinion.say == mcp::Say::kRun   ? AgentSay::kRun
-                         : opinion.say == mcp::Say::kAsk ? AgentSay::kAsk
-                                                         : AgentSay::kRefuse;
+    const AgentSay say = opinion.kind == mcp::OpinionKind::kRun   ? AgentSay::kRun
+                         : opinion.kind == mcp::OpinionKind::kAsk ? AgentSay::kAsk
+                                                                  : AgentSay::kRefuse;
     return AgentOpinion{say, std::move(opinion.reason), std::move(opinion.next)};
   };
 }
 
-ShowOptions show_options(const AgentFlags& flags) {
+PrintOptions show_options(const AgentFlags& flags) {
   const bool dumb = own_variable("TERM") == "dumb" || !own_variable("NO_COLOR").empty();
   const bool terminal = ::isatty(STDERR_FILENO) == 1;
   return {.json = flags.json,
@@ -121,9 +121,10 @@ Result<void> check_skills(const AgentFlags& flags) {
       .next("name a directory: --skills DIR");
 }
 
-Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags, const mcp::MadeBox& box) {
+Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const AgentFlags& flags,
+                                                                      const mcp::SandboxSetup& sandbox_setup) {
   std::vector<std::shared_ptr<AgentMiddleware>> all;
-  if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log, box.warnings)));
+  if (!flags.log.empty()) all.push_back(BELLJAR_TRY(make_log(flags.log, sandbox_setup.warnings)));
   all.push_back(loop_detection());
   all.push_back(summary());
   all.push_back(todo_list());
@@ -131,7 +132,7 @@ Result<std::vector<std::shared_ptr<AgentMiddleware>>> make_middleware(const Agen
   BELLJAR_CHECK(check_skills(flags));
   const std::string directory = flags.skills_directory.empty() ? own_variable("HOME") + "/.agents/skills" : flags.skills_directory;
   if (!flags.no_skills)
-    all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, box.sandbox->workspace()));
+    all.push_back(skills(directory, [](const std::string& text) { print_note(text); }, sandbox_setup.sandbox->workspace()));
   return all;
 }
 
@@ -154,7 +155,7 @@ int exit_code_of(const AgentResult& result, int when_cancelled) {
   return result.error ? 125 : 1;
 }
 
-void print_end(const AgentResult& result, const ShowOptions& show, const std::string& kept) {
+void print_end(const AgentResult& result, const PrintOptions& show, const std::string& kept) {
   if (!show.json && !show.live && !result.text.empty()) {
     const std::string text = result.text + (result.text.ends_with('\n') ? "" : "\n");
     if (::write(STDOUT_FILENO, text.data(), text.size()) < 0) return;
@@ -169,9 +170,9 @@ void print_end(const AgentResult& result, const ShowOptions& show, const std::st
     print_note(format("the conversation is kept; go on with --conversation {}", belljar::quoted(kept)));
 }
 
-struct Parts {
+struct AgentSetup {
   std::shared_ptr<ModelProvider> model;
-  mcp::MadeBox box;
+  mcp::SandboxSetup sandbox_setup;
   std::optional<ContentGate> gate;
   std::shared_ptr<Guardian> guardian;
   AgentAsk ask;  // where there is no terminal; may be empty
@@ -181,63 +182,65 @@ struct Parts {
   std::vector<ChatMessage> earlier;
 };
 
-Result<void> open_conversation(const AgentFlags& flags, Parts& parts) {
+Result<void> open_conversation(const AgentFlags& flags, AgentSetup& setup) {
   if (flags.conversation.empty()) return {};
-  parts.conversation = BELLJAR_TRY(conversation_path(flags.conversation, parts.box.sandbox->workspace()));
-  parts.lock.emplace(BELLJAR_TRY(agent::ConversationLock::take(parts.conversation)));
-  auto earlier = load_conversation(parts.conversation);
+  setup.conversation = BELLJAR_TRY(conversation_path(flags.conversation, setup.sandbox_setup.sandbox->workspace()));
+  setup.lock.emplace(BELLJAR_TRY(agent::ConversationLock::acquire(setup.conversation)));
+  auto earlier = load_conversation(setup.conversation);
   if (!earlier && earlier.error().code() != Code::kNotFound) return earlier.error();
-  if (earlier) parts.earlier = std::move(*earlier);
+  if (earlier) setup.earlier = std::move(*earlier);
   return {};
 }
 
-Result<Parts> make_parts(const AgentFlags& flags, const CancelToken& cancel) {
-  Parts parts;
-  if (!flags.box.permission.empty()) {
-    if (const auto mode = permission_mode_of("--mode", flags.box.permission); !mode) return mode.error();
+Result<AgentSetup> make_setup(const AgentFlags& flags, const CancelToken& cancel) {
+  AgentSetup setup;
+  if (!flags.sandbox.permission.empty()) {
+    if (const auto mode = permission_mode_of("--mode", flags.sandbox.permission); !mode) return mode.error();
   }
   // First of all: the sandbox takes its environment from ours.
-  parts.model = BELLJAR_TRY(make_model(flags));
+  setup.model = BELLJAR_TRY(make_model(flags));
   std::optional<GuardianOptions> guardian = BELLJAR_TRY(guardian_of(flags.guardian));
-  if (guardian) parts.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
-  parts.gate = BELLJAR_TRY(make_gate(flags));
-  McpFlags box = flags.box;
-  box.defence.guardian = flags.guardian;
-  box.defence.content = flags.content;
+  if (guardian) setup.guardian = BELLJAR_TRY(http_guardian(*std::move(guardian)));
+  setup.gate = BELLJAR_TRY(make_gate(flags));
+  McpFlags sandbox_flags = flags.sandbox;
+  sandbox_flags.defence.guardian = flags.guardian;
+  sandbox_flags.defence.content = flags.content;
   if (!flags.conversation.empty())
-    box.own_files.push_back({.doing = "keep the conversation in", .option = "--conversation", .path = flags.conversation});
-  parts.box = BELLJAR_TRY(make_box(box, {}, cancel));
+    sandbox_flags.own_files.push_back(
+        {.doing = "keep the conversation in", .option = "--conversation", .path = flags.conversation});
+  setup.sandbox_setup = BELLJAR_TRY(make_client_sandbox(sandbox_flags, {}, cancel));
   if (!flags.review_wait.empty()) {
     const auto patience = BELLJAR_TRY(time_of("--review-wait", flags.review_wait));
-    parts.ask = BELLJAR_TRY(ask_by_review(patience, parts.box.sandbox->workspace(), parts.box.secrets, print_note));
+    setup.ask =
+        BELLJAR_TRY(ask_by_review(patience, setup.sandbox_setup.sandbox->workspace(), setup.sandbox_setup.secrets, print_note));
   }
-  parts.middleware = BELLJAR_TRY(make_middleware(flags, parts.box));
-  BELLJAR_CHECK(open_conversation(flags, parts));
-  return parts;
+  setup.middleware = BELLJAR_TRY(make_middleware(flags, setup.sandbox_setup));
+  BELLJAR_CHECK(open_conversation(flags, setup));
+  return setup;
 }
 
-AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, const ShowOptions& how) {
-  AgentOptions options{
-      .model = parts.model,
-      .sandbox = parts.box.sandbox,
-      .tools = {.shell = parts.box.shell, .workspace_name = parts.box.named},
-      .permit = permit_of(std::move(parts.box.judge)),
-      .guardian = parts.guardian,
-      .record = recorder_of(parts.box.calls, parts.box.sandbox->workspace(), parts.box.secrets, parts.ask != nullptr && !can_ask()),
-      .content = std::move(parts.gate),
-      .max_turns = flags.max_turns,
-      .token_budget = flags.token_budget,
-      .max_output = flags.max_output,
-      .middleware = std::move(parts.middleware),
-      .on_event = [&show](const AgentEvent& event) { show(event); }};
-  options.ask = parts.ask;
+AgentOptions agent_options(const AgentFlags& flags, AgentSetup& setup, EventPrinter& show, const PrintOptions& how) {
+  AgentOptions options{.model = setup.model,
+                       .sandbox = setup.sandbox_setup.sandbox,
+                       .tools = {.shell = setup.sandbox_setup.shell, .workspace_name = setup.sandbox_setup.named},
+                       .permit = permit_of(std::move(setup.sandbox_setup.judge)),
+                       .guardian = setup.guardian,
+                       .record = recorder_of(setup.sandbox_setup.calls, setup.sandbox_setup.sandbox->workspace(),
+                                             setup.sandbox_setup.secrets, setup.ask != nullptr && !can_ask()),
+                       .content = std::move(setup.gate),
+                       .max_turns = flags.max_turns,
+                       .token_budget = flags.token_budget,
+                       .max_output = flags.max_output,
+                       .middleware = std::move(setup.middleware),
+                       .on_event = [&show](const AgentEvent& event) { show(event); }};
+  options.ask = setup.ask;
   if (can_ask())
     options.ask = [&show, colour = how.colour](const AgentQuestion& question) {
       show.end_line();
       return ask_on_terminal(question, colour);
     };
-  if (!parts.conversation.empty())
-    options.on_change = [path = parts.conversation, told = false](const std::vector<ChatMessage>& messages) mutable {
+  if (!setup.conversation.empty())
+    options.on_change = [path = setup.conversation, told = false](const std::vector<ChatMessage>& messages) mutable {
       const auto saved = save_conversation(path, messages);
       if (!saved && !std::exchange(told, true)) (void)print_error(saved.error());
     };
@@ -247,25 +250,25 @@ AgentOptions agent_options(const AgentFlags& flags, Parts& parts, Show& show, co
 int work(const AgentFlags& flags) {
   const auto cancel = CancelToken::create();
   if (!cancel) return print_error(cancel.error());
-  auto made = make_parts(flags, *cancel);
+  auto made = make_setup(flags, *cancel);
   if (!made) return print_error(made.error());
-  for (const std::string& warning : made->box.warnings) print_note(warning);
+  for (const std::string& warning : made->sandbox_setup.warnings) print_note(warning);
   ::signal(SIGPIPE, SIG_IGN);
   const sigset_t set = Signals::ours();
   ::pthread_sigmask(SIG_BLOCK, &set, nullptr);
   Signals signals;
   if (const auto begun = signals.begin(*cancel); !begun) return print_error(begun.error());
-  const std::shared_ptr<Sandbox> sandbox = made->box.sandbox;
-  if (made->box.record) {
-    if (const auto recorded = made->box.record(); !recorded) return print_error(recorded.error());
+  const std::shared_ptr<Sandbox> sandbox = made->sandbox_setup.sandbox;
+  if (made->sandbox_setup.record) {
+    if (const auto recorded = made->sandbox_setup.record(); !recorded) return print_error(recorded.error());
   }
   if (const auto started = sandbox->start(); !started) {
     const int code = print_error(started.error());
     return cancel->cancelled() ? signals.exit_code() : code;
   }
-  const ShowOptions how = show_options(flags);
-  Show show(how);
-  for (const std::string& warning : made->box.warnings) {
+  const PrintOptions how = show_options(flags);
+  EventPrinter show(how);
+  for (const std::string& warning : made->sandbox_setup.warnings) {
     if (how.json) show({.kind = AgentEvent::Kind::kNote, .text = warning});
   }
   const std::string kept = made->conversation;

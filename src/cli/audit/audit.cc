@@ -1,4 +1,11 @@
-// belljar audit show | verify | export.
+// belljar audit: show, verify or export the trail of `run --audit`.
+//
+// Verifying goes through the whole chain of hashes and names each place where it breaks, by file, line and
+// byte. A record at the end whose writer was killed is not damage: the next writer mends it. Whoever noted
+// the head of the chain elsewhere gives it with --head, which finds what the file alone cannot show, that the
+// end was cut off.
+//
+// Showing does not verify. A line that is no record is printed as damaged, so that a reader sees the rest.
 
 #include "belljar/audit.h"
 
@@ -22,14 +29,14 @@
 #include "belljar/result.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 
 namespace belljar::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Given {
+struct AuditCommandFlags {
   std::string file, head, kind, since, format = "jsonl";
   std::size_t last = 0;
   bool json = false;
@@ -83,16 +90,16 @@ Result<std::string> parse_since(const std::string& text) {
   return Error(Code::kInvalidArgument, format("{} is no time", belljar::quoted(text))).next("--since 2026-11-21T10:00:00, in UTC");
 }
 
-int verify(const Given& given) {
+int verify(const AuditCommandFlags& flags) {
   std::optional<AuditHead> head;
-  if (!given.head.empty()) {
-    auto parsed = parse_audit_head(given.head);
+  if (!flags.head.empty()) {
+    auto parsed = parse_audit_head(flags.head);
     if (!parsed) return print_error(parsed.error());
     head = *std::move(parsed);
   }
-  const auto found = verify_audit(given.file, head);
+  const auto found = verify_audit(flags.file, head);
   if (!found) return print_error(found.error());
-  if (const int failed = print_result(given.json ? json_of(*found).dump() + "\n" : in_words(*found)); failed != 0) return failed;
+  if (const int failed = print_result(flags.json ? json_of(*found).dump() + "\n" : in_words(*found)); failed != 0) return failed;
   return found->intact() ? 0 : 1;
 }
 
@@ -102,12 +109,12 @@ struct Record {
   Json object;
 };
 
-Result<int> for_each(const Given& given, const std::function<bool(const Record&)>& each) {
-  const std::string since = given.since.empty() ? "" : BELLJAR_TRY(parse_since(given.since));
-  BELLJAR_CHECK(read_audit(given.file, [&](std::string_view line) {
+Result<int> for_each(const AuditCommandFlags& flags, const std::function<bool(const Record&)>& each) {
+  const std::string since = flags.since.empty() ? "" : BELLJAR_TRY(parse_since(flags.since));
+  BELLJAR_CHECK(read_audit(flags.file, [&](std::string_view line) {
     Record record{std::string(line), Json::parse(line, nullptr, /*allow_exceptions=*/false)};
     const bool whole = record.object.is_object();
-    if (!given.kind.empty() && (!whole || !record.object.value("kind", "").starts_with(given.kind))) return true;
+    if (!flags.kind.empty() && (!whole || !record.object.value("kind", "").starts_with(flags.kind))) return true;
     if (!since.empty() && (!whole || record.object.value("time", "") < since)) return true;
     return each(record);
   }));
@@ -125,14 +132,14 @@ std::string in_words(const Record& record) {
   return text + "\n";
 }
 
-int show(const Given& given) {
+int show(const AuditCommandFlags& flags) {
   std::deque<std::string> kept;
   int failed = 0;
-  const auto read = for_each(given, [&](const Record& record) {
-    std::string text = given.json ? record.line + "\n" : in_words(record);
-    if (given.last == 0) return (failed = print_result(text)) == 0;
+  const auto read = for_each(flags, [&](const Record& record) {
+    std::string text = flags.json ? record.line + "\n" : in_words(record);
+    if (flags.last == 0) return (failed = print_result(text)) == 0;
     kept.push_back(std::move(text));
-    if (kept.size() > given.last) kept.pop_front();
+    if (kept.size() > flags.last) kept.pop_front();
     return true;
   });
   if (!read) return print_error(read.error());
@@ -149,21 +156,21 @@ std::string csv_field(std::string_view text) {
   return field + "\"";
 }
 
-int export_all(const Given& given) {
-  const bool csv = given.format == "csv";
-  if (!csv && given.format != "jsonl")
-    return print_error(Error(Code::kInvalidArgument, format("there is no format {}", belljar::quoted(given.format)))
+int export_all(const AuditCommandFlags& flags) {
+  const bool csv = flags.format == "csv";
+  if (!csv && flags.format != "jsonl")
+    return print_error(Error(Code::kInvalidArgument, format("there is no format {}", belljar::quoted(flags.format)))
                            .next("--format jsonl, or --format csv"));
-  if (!given.since.empty()) {
-    if (const auto since = parse_since(given.since); !since) return print_error(since.error());
+  if (!flags.since.empty()) {
+    if (const auto since = parse_since(flags.since); !since) return print_error(since.error());
   }
   // Damaged records are exported as what they are: not at all. The exit code says so.
-  const auto found = verify_audit(given.file);
+  const auto found = verify_audit(flags.file);
   if (!found) return print_error(found.error());
   for (const AuditProblem& problem : found->problems)
     print_note(format("damaged: {} line {}: {}", belljar::quoted(problem.file), problem.line, problem.what));
   int failed = csv ? print_result("seq,time,pid,kind,data\r\n") : 0;
-  const auto read = for_each(given, [&](const Record& record) {
+  const auto read = for_each(flags, [&](const Record& record) {
     const Json& object = record.object;
     if (!object.is_object() || !object.contains("data")) return true;
     Json plain = {{"seq", object.value("seq", 0ULL)},
@@ -180,36 +187,36 @@ int export_all(const Given& given) {
   return failed != 0 ? failed : found->intact() ? 0 : 1;
 }
 
-void add_filters(const OptionParser& command, const std::shared_ptr<Given>& given) {
-  command.add_option("FILE", given->file, "The trail, as `belljar run --audit FILE` was given it").required();
-  command.add_option("--kind", given->kind, "Only records whose kind begins so: run, run.end, violation, egress").type_name("KIND");
-  command.add_option("--since", given->since, "Only records from this time on (UTC): 2026-11-21T10:00:00").type_name("TIME");
+void add_filters(const OptionParser& command, const std::shared_ptr<AuditCommandFlags>& flags) {
+  command.add_option("FILE", flags->file, "The trail, as `belljar run --audit FILE` was given it").required();
+  command.add_option("--kind", flags->kind, "Only records whose kind begins so: run, run.end, violation, egress").type_name("KIND");
+  command.add_option("--since", flags->since, "Only records from this time on (UTC): 2026-11-21T10:00:00").type_name("TIME");
 }
 
 void add_audit(const OptionParser& app, int& exit_code) {
   const OptionParser group = app.add_subcommand("audit", "Read and verify the audit trail that `belljar run --audit FILE` writes");
   group.require_subcommand();
-  const auto given = std::make_shared<Given>();
+  const auto flags = std::make_shared<AuditCommandFlags>();
   const OptionParser showing = group.add_subcommand("show", "The records, a line each");
-  add_filters(showing, given);
-  showing.add_option("--last", given->last, "Only the last N of them").type_name("N").between(1, 1'000'000'000);
-  showing.add_flag("--json", given->json, "As they stand in the file");
-  showing.callback([given, &exit_code] { exit_code = show(*given); });
+  add_filters(showing, flags);
+  showing.add_option("--last", flags->last, "Only the last N of them").type_name("N").between(1, 1'000'000'000);
+  showing.add_flag("--json", flags->json, "As they stand in the file");
+  showing.callback([flags, &exit_code] { exit_code = show(*flags); });
   const OptionParser verifying =
       group.add_subcommand("verify", "Find what was changed, removed, added or moved. Exit code 1: damaged");
-  verifying.add_option("FILE", given->file, "The trail; its rotated files are read as well").required();
+  verifying.add_option("FILE", flags->file, "The trail; its rotated files are read as well").required();
   verifying
-      .add_option("--head", given->head,
+      .add_option("--head", flags->head,
                   "A head that was printed earlier: also finds an end that was cut off, and a trail "
                   "that was written anew")
       .type_name("NUMBER:HASH");
-  verifying.add_flag("--json", given->json, "As one JSON object");
-  verifying.callback([given, &exit_code] { exit_code = verify(*given); });
+  verifying.add_flag("--json", flags->json, "As one JSON object");
+  verifying.callback([flags, &exit_code] { exit_code = verify(*flags); });
   const OptionParser exporting =
       group.add_subcommand("export", "The records without the chain, for other programs. Exit code 1: damaged");
-  add_filters(exporting, given);
-  exporting.add_option("--format", given->format, "jsonl (default) or csv").type_name("FORMAT");
-  exporting.callback([given, &exit_code] { exit_code = export_all(*given); });
+  add_filters(exporting, flags);
+  exporting.add_option("--format", flags->format, "jsonl (default) or csv").type_name("FORMAT");
+  exporting.callback([flags, &exit_code] { exit_code = export_all(*flags); });
 }
 
 }  // namespace

@@ -1,5 +1,16 @@
-// A process of a Sandbox has callbacks and calls where a front has descriptors: pipes between the two, or for a terminal a pair of
-// sockets. Their far ends are served by threads, since who writes to a process, or to us, may have to wait.
+// A process of a Sandbox joined to our own streams, terminal and signals until it ends.
+//
+// A Process has callbacks and blocking calls where a front has descriptors: pipes between the two, or for a
+// terminal a pair of sockets. Two threads serve their far ends. One waits for the process (wait), and one
+// carries input to it (feed), since a command that does not read would otherwise hold up its own signals.
+// Output comes by callback and is written to the pipe by whoever calls.
+//
+// The front's loop hears of the end by a wake descriptor, joins both threads, and only then closes the far
+// ends: bytes that are still in the pipes are passed on before the front ends.
+//
+// If our reader has gone away, the command is ended and its result reads as killed by SIGPIPE, as it would be
+// if the pipe were its own. Any other failure to write our output is an error, because the caller would take
+// a cut output for all of it.
 #include "cli/container/relay.h"
 
 #include <poll.h>
@@ -54,13 +65,13 @@ int failed_of(front::Stdio& stdio, int wrote) {
 }
 
 // The far ends of the command's streams.
-struct FarEnds {
+struct CommandStreams {
   int in = -1, out = -1, err = -1;  // -1: not joined
   UniqueFd terminal;                // all three, where it has one
 };
 
-Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
-  FarEnds far{stdio.command_fd(0), stdio.command_fd(1), stdio.command_fd(2), {}};
+Result<CommandStreams> far_ends(front::Stdio& stdio, bool passes_output) {
+  CommandStreams far{stdio.command_fd(0), stdio.command_fd(1), stdio.command_fd(2), {}};
   if (stdio.pty()) {
     int pair[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
@@ -77,7 +88,7 @@ Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
 
 class Relay final : public front::Commanded {
  public:
-  Relay(Process& process, front::Stdio& stdio, front::Front& front, FarEnds far)
+  Relay(Process& process, front::Stdio& stdio, front::Front& front, CommandStreams far)
       : process_(process), stdio_(stdio), front_(front), far_(std::move(far)), waiter_([this] { wait(); }), feeder_([this] {
           feed();
         }) {}
@@ -134,7 +145,7 @@ class Relay final : public front::Commanded {
   Process& process_;
   front::Stdio& stdio_;
   front::Front& front_;
-  FarEnds far_;
+  CommandStreams far_;
   Wake ended_;
   Result<std::optional<ExecResult>> result_ = std::optional<ExecResult>();
   std::thread waiter_, feeder_;
@@ -142,13 +153,13 @@ class Relay final : public front::Commanded {
 
 }  // namespace
 
-Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
-                      std::chrono::milliseconds kill_grace, front::Signals& signals) {
+Result<RelayResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
+                          std::chrono::milliseconds kill_grace, front::Signals& signals) {
   const bool captures = streams.output == front::OutputTo::kCapture;
   streams.watch = true;
   if (captures) streams.output = front::OutputTo::kInherit, streams.host[1] = streams.host[2] = -1;
   front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(streams));
-  FarEnds far = BELLJAR_TRY(far_ends(stdio, !captures));
+  CommandStreams far = BELLJAR_TRY(far_ends(stdio, !captures));
   options.cancel = BELLJAR_TRY(CancelToken::create());
   // Output that nobody takes ends the command, as a write would end it where its pipe is ours.
   std::atomic<int> wrote{0};
@@ -179,7 +190,7 @@ Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions opt
         .sys(failed, "write")
         .next("run it again with its output somewhere else");
   const std::uint64_t dropped = captures ? result->out.omitted + result->err.omitted : front.dropped();
-  return Relayed{*std::move(result), dropped};
+  return RelayResult{*std::move(result), dropped};
 }
 
 }  // namespace belljar::cli

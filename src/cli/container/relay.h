@@ -13,7 +13,7 @@
 
 namespace belljar::cli {
 
-struct Relayed {
+struct RelayResult {
   ExecResult result;
   std::uint64_t output_dropped = 0;  // bytes of both streams beyond the cap, captured or passed on
 };
@@ -22,7 +22,7 @@ struct Relayed {
 // the cap of `options`. `kill_grace`: between a TERM of ours and KILL. A reader of ours that goes away ends the command, which then
 // reads as killed by SIGPIPE. Errors: as Sandbox::spawn; kUnavailable, our output could not be written for another reason, and the
 // command was ended.
-Result<Relayed> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
-                      std::chrono::milliseconds kill_grace, front::Signals& signals);
+Result<RelayResult> relay(Sandbox& sandbox, const Command& command, SpawnOptions options, front::StdioOptions streams,
+                          std::chrono::milliseconds kill_grace, front::Signals& signals);
 
 }  // namespace belljar::cli

@@ -16,7 +16,7 @@
 #include "cli/container/flags.h"
 #include "cli/container/probe.h"
 #include "cli/container/sandboxed.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/load.h"
 #include "policy/merge.h"
 

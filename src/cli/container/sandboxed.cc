@@ -1,3 +1,19 @@
+// `belljar run` on a backend that is a Sandbox (an engine's container, a machine of a cloud) and not a plan
+// for our launcher.
+//
+// Options, trail, report and result are those of every run (run_flags.h). Different is the middle: a sandbox
+// is made and started, one process is spawned in it, its streams and signals are joined to ours (relay.h),
+// and the sandbox is stopped.
+//
+// Signals decide the order. A start may take as long as an image is pulled, and a signal that ended us then
+// would leave a container or a paid machine behind. So signals are taken over before the start, the first
+// that would have ended us cancels it, and they are held until the sandbox is stopped. One that comes later
+// than the command's end is read and dropped: the result is to be told.
+//
+// When this backend cannot start and others follow, the signals are given back before the next program takes
+// over.
+//
+// A sandbox that cannot be ended is an error beside the result and never instead of it (`unstopped`).
 #include "cli/container/sandboxed.h"
 
 #include <poll.h>
@@ -45,20 +61,20 @@
 namespace belljar::cli {
 namespace {
 
-Result<Command> find_command(const RunFlags& given, const SandboxedBackend& backend) {
-  if (given.txn || given.txn_name)
+Result<Command> find_command(const RunFlags& flags, const SandboxedBackend& backend) {
+  if (flags.txn || flags.txn_name)
     return Error(Code::kUnimplemented, format("the {} backend does not serve --txn", backend.name))
         .reason("transactions are overlays of our own mount namespaces")
         .next("use the native backend, or drop --txn");
-  if (given.flags.login && !given.shell_text)
+  if (flags.policy.login && !flags.shell_text)
     return Error(Code::kInvalidArgument, "--login is for shell text here").next("use it with -c 'shell text'");
   Command command;
-  if (given.shell_text) {
+  if (flags.shell_text) {
     // The caller's $SHELL need not be there.
-    command = given.flags.login ? login_shell_command(*given.shell_text, "/bin/sh") : shell_command(*given.shell_text);
-    command.argv.insert(command.argv.end(), given.program.begin(), given.program.end());
+    command = flags.policy.login ? login_shell_command(*flags.shell_text, "/bin/sh") : shell_command(*flags.shell_text);
+    command.argv.insert(command.argv.end(), flags.program.begin(), flags.program.end());
   } else {
-    command.argv = given.program;
+    command.argv = flags.program;
   }
   if (command.argv.empty() || command.argv[0].empty())
     return Error(Code::kInvalidArgument, "there is no command to run").next(backend.usage);
@@ -94,14 +110,14 @@ ExecResult ended_before(int number) {
 }
 
 // A sandbox that runs, and what is to run in it.
-struct Begun {
+struct StartedSandbox {
   Command command;
   std::shared_ptr<Sandbox> sandbox;
 };
 
-Result<Begun> begin(const RunFlags& given, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
-                    const CancelToken& cancel) {
-  Begun begun{BELLJAR_TRY(find_command(given, backend)), nullptr};
+Result<StartedSandbox> begin(const RunFlags& flags, const SandboxedBackend& backend, const LoadedPolicy& loaded, RunAudit& audit,
+                             const CancelToken& cancel) {
+  StartedSandbox begun{BELLJAR_TRY(find_command(flags, backend)), nullptr};
   SandboxConfig config;
   config.backend = backend.name;
   config.policy = loaded.effective.policy;
@@ -110,16 +126,17 @@ Result<Begun> begin(const RunFlags& given, const SandboxedBackend& backend, cons
   config.caller_env = by_name(own_environment());
   config.cancel = cancel;
   begun.sandbox = BELLJAR_TRY(backend.make(loaded, config));
-  begun.command.cwd = backend.find_cwd(given.flags.cwd, loaded, *begun.sandbox);
+  begun.command.cwd = backend.find_cwd(flags.policy.cwd, loaded, *begun.sandbox);
   BELLJAR_CHECK(audit.start(begun.command, loaded));
   BELLJAR_CHECK(begun.sandbox->start());
   return begun;
 }
 
 // This program's backend if its turn comes, or what the next ones make of the run. `ended`: a signal that came meanwhile.
-Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend, policy::Choice& choice, LoadedPolicy& loaded,
-                          RunRecord& record, std::optional<front::Signals>& signals, std::optional<int>& ended) {
-  return start_first(given, choice, backend.name, record, [&](const std::string& name) -> Result<Begun> {
+Result<StartedSandbox> begin_first(const RunFlags& flags, const SandboxedBackend& backend, policy::Choice& choice,
+                                   LoadedPolicy& loaded, RunRecord& record, std::optional<front::Signals>& signals,
+                                   std::optional<int>& ended) {
+  return start_first(flags, choice, backend.name, record, [&](const std::string& name) -> Result<StartedSandbox> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
     auto taken = front::Signals::open(front::Signals::Take::kForwarded);
     if (!taken) return choice.settle(), taken.error();
@@ -130,7 +147,7 @@ Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend
     // A start may take as long as an image is pulled: the first signal that would have ended us cancels it.
     auto watch = FdWatch::begin({{signals->ending_fd(), POLLIN, 0}}, [end = *cancel] { return end.cancel(), false; });
     if (!watch) return choice.settle(), watch.error();
-    auto begun = begin(given, backend, loaded, record.audit, *cancel);
+    auto begun = begin(flags, backend, loaded, record.audit, *cancel);
     watch->reset();
     ended = first_ending(*signals);
     if (ended) choice.settle();
@@ -141,35 +158,36 @@ Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend
 }
 
 // `unstopped`: what came of the command is known, but the sandbox could not be ended.
-Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, RunRecord& record, std::optional<Error>& unstopped) {
-  LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load_policy(given.flags), record));
-  policy::Choice choice = BELLJAR_TRY(make_choice(given.choose, loaded.effective, backend.name));
-  BELLJAR_CHECK(open_report(given, loaded, record));
+Result<RelayResult> run_it(const RunFlags& flags, const SandboxedBackend& backend, RunRecord& record,
+                           std::optional<Error>& unstopped) {
+  LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load_policy(flags.policy), record));
+  policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, backend.name));
+  BELLJAR_CHECK(open_report(flags, loaded, record));
   std::optional<front::Signals> signals;
   std::optional<int> ended;
-  auto begun = begin_first(given, backend, choice, loaded, record, signals, ended);
-  if (!begun && ended) return Relayed{ended_before(*ended)};
+  auto begun = begin_first(flags, backend, choice, loaded, record, signals, ended);
+  if (!begun && ended) return RelayResult{ended_before(*ended)};
   if (!begun) return begun.error();
   const auto& [command, sandbox] = *begun;
   if (backend.started) backend.started(*sandbox);
   warn_of_accepted(sandbox->enforcement(), loaded.effective.policy);
   if (ended) {
     if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
-    return Relayed{ended_before(*ended)};
+    return RelayResult{ended_before(*ended)};
   }
   const Limits& limits = loaded.effective.policy.limits;
   SpawnOptions options;
   options.timeout = limits.timeout;
-  options.output_bytes = limits.output_bytes ? limits.output_bytes->count : given.json ? kJsonOutputBytes : 0;
-  front::StdioOptions streams = streams_of(given);
+  options.output_bytes = limits.output_bytes ? limits.output_bytes->count : flags.json ? kJsonOutputBytes : 0;
+  front::StdioOptions streams = streams_of(flags);
   if (limits.output_bytes) streams.cap = limits.output_bytes->count;
   // Shell text at a terminal has one of its own here.
-  if (!given.json && !given.no_pty && ::isatty(0) == 1 && ::isatty(1) == 1)
+  if (!flags.json && !flags.no_pty && ::isatty(0) == 1 && ::isatty(1) == 1)
     streams.pty = front::Pty::kYes, streams.input = front::Input::kInherit;
-  Relayed ran = BELLJAR_TRY(relay(*sandbox, command, options, streams, limits.kill_grace, *signals));
+  RelayResult ran = BELLJAR_TRY(relay(*sandbox, command, options, streams, limits.kill_grace, *signals));
   ExecResult& result = ran.result;
   // Without a cap nothing was kept and nothing was lost.
-  if (!given.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
+  if (!flags.json && !limits.output_bytes) std::erase(result.limits_hit, "output");
   result.enforcement = sandbox->enforcement();
   tell_timeout(limits, result.enforcement);
   if (const auto stopped = sandbox->stop(); !stopped) unstopped = stopped.error();
@@ -179,7 +197,7 @@ Result<Relayed> run_it(const RunFlags& given, const SandboxedBackend& backend, R
   return ran;
 }
 
-void tell(const Relayed& ran, bool verbose) {
+void tell(const RelayResult& ran, bool verbose) {
   const ExecResult& result = ran.result;
   if (is_worth_a_note(to_string(result.reason), result.message) || (verbose && result.reason == Reason::kSignalled))
     print_note(result.message);
@@ -187,13 +205,13 @@ void tell(const Relayed& ran, bool verbose) {
   tell_limits(result, ran.output_dropped);
 }
 
-int run_command(const RunFlags& given, const SandboxedBackend& backend) {
+int run_command(const RunFlags& flags, const SandboxedBackend& backend) {
   RunRecord record;
   std::optional<Error> unstopped;
-  auto ran = run_it(given, backend, record, unstopped);
-  if (ran) tell(*ran, given.verbose);
+  auto ran = run_it(flags, backend, record, unstopped);
+  if (ran) tell(*ran, flags.verbose);
   if (unstopped) print_error(*unstopped);
-  return end_record(given, record, ran ? Result<ExecResult>(std::move(ran->result)) : ran.error(), unstopped.has_value());
+  return end_record(flags, record, ran ? Result<ExecResult>(std::move(ran->result)) : ran.error(), unstopped.has_value());
 }
 
 }  // namespace
@@ -203,8 +221,8 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   const auto empty = find_empty_option({argv, static_cast<std::size_t>(argc)});
   // `belljar` passes its own words on: argv[0] is `run`. Run directly, `run` is the first argument.
   std::vector<std::string> words = own_words(argc, argv);
-  RunFlags given;
-  if (!words.empty() && words[0] == "run") given.program = split_program(words);
+  RunFlags flags;
+  if (!words.empty() && words[0] == "run") flags.program = split_program(words);
   int exit_code = 0;
   CommandLine app(backend.summary, "belljar");
   app.require_subcommand();
@@ -212,9 +230,9 @@ int run_sandboxed(int argc, char** argv, const SandboxedBackend& backend) {
   const std::vector<std::string> kept = words;  // the parser takes its own apart
   std::vector<const char*> known;
   for (const std::string& word : kept) known.push_back(word.c_str());
-  given.words = known;
-  add_run_options(run, given, {}, backend.add_options);
-  on_run(run, given, exit_code, [&] { return run_command(given, backend); });
+  flags.words = known;
+  add_run_options(run, flags, {}, backend.add_options);
+  on_run(run, flags, exit_code, [&] { return run_command(flags, backend); });
   if (empty) return refuse_empty_option(app, std::move(words), *empty);
   return app.parse_and_run(std::move(words), exit_code, [&](const Error& refused) { report_refusal(app, refused); });
 }

@@ -1,3 +1,10 @@
+// `belljar run` on a machine of a service: what all services have in common.
+//
+// The program is that of containers (container/sandboxed.cc), with another sandbox. Differences between the
+// services are values of Cloud: options, how a sandbox is made, what one is called. A machine of a service
+// outlives a run if --on-stop says so, and then its id is told, since without it nobody could enter or end it
+// again. There is no option for a key, here or in a service's own file: words of a command line are
+// everybody's to read in /proc.
 #include "cli/full/cloud.h"
 
 #include <memory>

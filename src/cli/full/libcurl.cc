@@ -1,6 +1,6 @@
 // libcurl's functions as src/http calls them, each of which loads the library when it is first needed. Linked in the usual way, it
 // and the thirty libraries behind it would be loaded by every start of belljar-full, most of which ask nobody; and a machine
-// without libcurl could run none of its parts. Hidden, so that libcurl itself never finds these in the place of its own.
+// without libcurl could run none of its components. Hidden, so that libcurl itself never finds these in the place of its own.
 //
 // What is variadic there takes one argument that a register holds as it is (a long, a pointer, a curl_off_t: curl/curl.h), so it is
 // passed on as one pointer. Without libcurl every function fails as it would without memory: src/http says what is missing.

@@ -1,11 +1,12 @@
-// belljar-full: what `belljar` hands on, so that an ordinary run pays for none of it. Its first word names the part (cli/beside.h).
+// belljar-full: what `belljar` hands on, so that an ordinary run pays for none of it. Its first word names the component
+// (cli/components.h).
 #include "belljar/error.h"
-#include "cli/beside.h"
 #include "cli/commands.h"
+#include "cli/components.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/sandbox/commands.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 #include "egress/tls/interceptor.h"
 #include "guard/rules.h"
 
@@ -20,45 +21,45 @@ CheckCommands command_check_of_this_program() noexcept {
   };
 }
 
-}  // namespace belljar::cli
-
 namespace {
 
-int serve(belljar::cli::Part part, int argc, char** argv) {
-  using belljar::cli::Part;
-  switch (part) {
-    case Part::kTls:
-      return belljar::cli::serve_command_line(argc, argv);
-    case Part::kKeep:
-      return belljar::cli::keep();
-    case Part::kContainer:
-      return belljar::cli::run_in_container(argc, argv);
-    case Part::kE2b:
-      return belljar::cli::run_on_e2b(argc, argv);
-    case Part::kAliyun:
-      return belljar::cli::run_on_aliyun(argc, argv);
-    case Part::kVolcengine:
-      return belljar::cli::run_on_volcengine(argc, argv);
-    case Part::kMcp:
-      return belljar::cli::serve_mcp(argc, argv);
-    case Part::kAgent:
-      return belljar::cli::work_as_agent(argc, argv);
-    case Part::kAudit:
-      return belljar::cli::read_audit_trail(argc, argv);
-    case Part::kGuard:
-      return belljar::cli::judge_and_scan(argc, argv);
-    case Part::kBench:
+int serve(Component component, int argc, char** argv) {
+  switch (component) {
+    case Component::kTls:
+      return serve_command_line(argc, argv);
+    case Component::kKeep:
+      return run_keeper();
+    case Component::kContainer:
+      return run_in_container(argc, argv);
+    case Component::kE2b:
+      return run_on_e2b(argc, argv);
+    case Component::kAliyun:
+      return run_on_aliyun(argc, argv);
+    case Component::kVolcengine:
+      return run_on_volcengine(argc, argv);
+    case Component::kMcp:
+      return serve_mcp(argc, argv);
+    case Component::kAgent:
+      return work_as_agent(argc, argv);
+    case Component::kAudit:
+      return read_audit_trail(argc, argv);
+    case Component::kGuard:
+      return judge_and_scan(argc, argv);
+    case Component::kBench:
       break;  // another program's
   }
-  return belljar::cli::print_error(belljar::Error(belljar::Code::kInvalidArgument, "belljar-full is started by `belljar`")
-                                       .next("type `belljar`, which finds this program beside itself"));
+  return print_error(Error(Code::kInvalidArgument, "belljar-full is started by `belljar`")
+                         .next("type `belljar`, which finds this program beside itself"));
+}
+
+int serve_words(int argc, char** argv) {
+  const auto component = find_component(argc > 1 ? argv[1] : "");
+  if (!component) return serve(Component::kBench, argc, argv);
+  argv[1] = argv[0];  // what follows is as if the component were the program
+  return serve(*component, argc - 1, argv + 1);
 }
 
 }  // namespace
+}  // namespace belljar::cli
 
-int main(int argc, char** argv) {
-  const auto part = belljar::cli::find_part(argc > 1 ? argv[1] : "");
-  if (!part) return serve(belljar::cli::Part::kBench, argc, argv);
-  argv[1] = argv[0];  // what follows is as if the part were the program
-  return serve(*part, argc - 1, argv + 1);
-}
+int main(int argc, char** argv) { return belljar::cli::serve_words(argc, argv); }

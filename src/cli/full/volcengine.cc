@@ -11,7 +11,7 @@
 #include "belljar/units.h"
 #include "cli/command_line.h"
 #include "cli/full/cloud.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 
 namespace belljar::cli {
 namespace {

@@ -3,7 +3,7 @@
 #include "cli/guard/commands.h"
 
 #include "cli/command_line.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 
 int belljar::cli::judge_and_scan(int argc, char** argv) {
   return serve_commands(own_words(argc, argv), "command rules, foreign settings, injection detection and reviews",

@@ -14,7 +14,7 @@
 namespace belljar::cli {
 namespace {
 
-struct ImportGiven {
+struct ImportFlags {
   std::string file, part = "policy";
   std::vector<std::string> without;
   bool json = false;
@@ -29,7 +29,7 @@ std::string as_json(const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields)
     fields +=
         format(R"({}{{"field":{},"fate":"{}","detail":{},"note":{}}})", fields.empty() ? "" : ",", policy::json_text(field.name),
-               guard::to_string(field.fate), policy::json_text(field.detail), policy::json_text(field.note));
+               guard::to_string(field.treatment), policy::json_text(field.detail), policy::json_text(field.note));
   return format(R"({{"dialect":"{}","policy":{},"permission":{},"fields":[{}]}})", guard::to_string(imported.dialect),
                 policy::json_text(guard::to_policy_file(imported)),
                 policy::json_text(imported.has_permission ? guard::to_toml(imported.permission) : ""), fields) +
@@ -39,27 +39,28 @@ std::string as_json(const guard::Imported& imported) {
 // What is not in the printed part is said on stderr.
 void tell(const guard::Imported& imported) {
   for (const guard::Field& field : imported.fields) {
-    if (field.fate == guard::Field::Fate::kRefused) print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
-    else if (field.fate == guard::Field::Fate::kNotNeeded)
+    if (field.treatment == guard::Field::Treatment::kRefused)
+      print_note(format("given up: `{}`: {}", escaped(field.name), field.detail));
+    else if (field.treatment == guard::Field::Treatment::kNotNeeded)
       print_note(format("nothing to do: `{}`: {}", escaped(field.name), field.detail));
-    else if (field.fate == guard::Field::Fate::kOther)
+    else if (field.treatment == guard::Field::Treatment::kOther)
       print_note(format("not imported: `{}` {}", escaped(field.name), field.detail));
     else if (!field.note.empty()) print_note(format("`{}`: {}", escaped(field.name), field.note));
   }
   if (imported.is_off) print_note(format("warning: {}", kOff));
 }
 
-int import_file(const ImportGiven& given) {
-  auto text = read_text_file(given.file, "the settings");
+int import_file(const ImportFlags& flags) {
+  auto text = read_text_file(flags.file, "the settings");
   if (!text) return print_error(text.error());
-  auto imported = guard::import_settings(*text, given.file, given.without);
+  auto imported = guard::import_settings(*text, flags.file, flags.without);
   if (!imported) return print_error(imported.error());
-  if (given.json) return print_result(as_json(*imported));
+  if (flags.json) return print_result(as_json(*imported));
   tell(*imported);
-  const std::string head = format("# Imported from {} ({}).\n", escaped(given.file), guard::to_string(imported->dialect));
+  const std::string head = format("# Imported from {} ({}).\n", escaped(flags.file), guard::to_string(imported->dialect));
   const std::string off = imported->is_off ? format("# {}.\n", kOff) : "";
   return print_result(head + off +
-                      (given.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
+                      (flags.part == "permission" ? guard::to_toml(imported->permission) : guard::to_policy_file(*imported)));
 }
 
 }  // namespace
@@ -67,19 +68,19 @@ int import_file(const ImportGiven& given) {
 void add_policy_import(const OptionParser& app, int& exit_code) {
   const OptionParser group = app.add_subcommand("policy", "The part of `belljar policy` that this program does");
   group.require_subcommand();
-  const auto given = std::make_shared<ImportGiven>();
+  const auto flags = std::make_shared<ImportFlags>();
   const OptionParser command =
       group.add_subcommand("import",
                            "Settings of Blade or Claude (SandboxSettings JSON), srt or Codex (config.toml) as a "
                            "policy. A field that cannot be honoured is refused by name");
-  command.add_option("FILE", given->file, "*.toml is Codex; JSON is told apart by its fields").required();
+  command.add_option("FILE", flags->file, "*.toml is Codex; JSON is told apart by its fields").required();
   command
-      .add_option("--part", given->part,
+      .add_option("--part", flags->part,
                   "policy (default): all of it as one file for --policy; permission: the table of a rules file")
       .one_of({"policy", "permission"});
-  command.add_option("--without", given->without, "A refused field to give up").repeatable().type_name("FIELD");
-  command.add_flag("--json", given->json, "Both parts and the fate of each field as one JSON object");
-  command.callback([given, &exit_code] { exit_code = import_file(*given); });
+  command.add_option("--without", flags->without, "A refused field to give up").repeatable().type_name("FIELD");
+  command.add_flag("--json", flags->json, "Both parts and the fate of each field as one JSON object");
+  command.callback([flags, &exit_code] { exit_code = import_file(*flags); });
 }
 
 }  // namespace belljar::cli

@@ -19,7 +19,7 @@
 namespace belljar::cli {
 namespace {
 
-struct ReviewGiven {
+struct ReviewFlags {
   std::string id, answer;
   bool json = false, all = false;
 };
@@ -73,33 +73,33 @@ std::string as_text(const ReviewItem& item) {
   return text;
 }
 
-int list(const ReviewGiven& given) {
+int list(const ReviewFlags& flags) {
   auto queue = ReviewQueue::open(default_state_dir());
   if (!queue) return print_error(queue.error());
   auto items = queue->list();
   if (!items) return print_error(items.error());
   std::string text;
   for (const ReviewItem& item : *items) {
-    if (given.all || item.state == ReviewState::kWaiting) text += given.json ? as_json(item) : one_line(item);
+    if (flags.all || item.state == ReviewState::kWaiting) text += flags.json ? as_json(item) : one_line(item);
   }
-  if (text.empty() && !given.json) text = "nothing waits for an answer\n";
+  if (text.empty() && !flags.json) text = "nothing waits for an answer\n";
   return print_result(text);
 }
 
-int show(const ReviewGiven& given) {
+int show(const ReviewFlags& flags) {
   auto queue = ReviewQueue::open(default_state_dir());
   if (!queue) return print_error(queue.error());
-  auto item = queue->find(given.id);
+  auto item = queue->find(flags.id);
   if (!item) return print_error(item.error());
-  return print_result(given.json ? as_json(*item) : as_text(*item));
+  return print_result(flags.json ? as_json(*item) : as_text(*item));
 }
 
-int answer(const ReviewGiven& given) {
-  auto word = parse_review_answer(given.answer);
+int answer(const ReviewFlags& flags) {
+  auto word = parse_review_answer(flags.answer);
   if (!word) return print_error(word.error());
   auto queue = ReviewQueue::open(default_state_dir());
   if (!queue) return print_error(queue.error());
-  if (auto done = queue->answer(given.id, *word); !done) return print_error(done.error());
+  if (auto done = queue->answer(flags.id, *word); !done) return print_error(done.error());
   return 0;
 }
 
@@ -109,22 +109,22 @@ void add_review(const OptionParser& app, int& exit_code) {
   const OptionParser group =
       app.add_subcommand("review", "Calls of an agent that wait for a person. What nobody answers in time is denied");
   group.require_subcommand();
-  const auto given = std::make_shared<ReviewGiven>();
+  const auto flags = std::make_shared<ReviewFlags>();
   const OptionParser listing = group.add_subcommand("list", "Those that wait, the oldest first");
-  listing.add_flag("--all", given->all, "Answered and expired ones as well");
-  listing.add_flag("--json", given->json, "One JSON object for each");
-  listing.callback([given, &exit_code] { exit_code = list(*given); });
+  listing.add_flag("--all", flags->all, "Answered and expired ones as well");
+  listing.add_flag("--json", flags->json, "One JSON object for each");
+  listing.callback([flags, &exit_code] { exit_code = list(*flags); });
   const OptionParser showing = group.add_subcommand("show", "One of them, with the evidence");
-  showing.add_option("ID", given->id, "As `list` shows it").required();
-  showing.add_flag("--json", given->json, "As one JSON object");
-  showing.callback([given, &exit_code] { exit_code = show(*given); });
+  showing.add_option("ID", flags->id, "As `list` shows it").required();
+  showing.add_flag("--json", flags->json, "As one JSON object");
+  showing.callback([flags, &exit_code] { exit_code = show(*flags); });
   const OptionParser answering =
       group.add_subcommand("answer",
                            "once: this time. session: this very call again in this session. always: this very call, "
                            "whoever asks. deny. The first answer counts");
-  answering.add_option("ID", given->id, "As `list` shows it").required();
-  answering.add_option("ANSWER", given->answer, "once, session, always or deny").required();
-  answering.callback([given, &exit_code] { exit_code = answer(*given); });
+  answering.add_option("ID", flags->id, "As `list` shows it").required();
+  answering.add_option("ANSWER", flags->answer, "once, session, always or deny").required();
+  answering.callback([flags, &exit_code] { exit_code = answer(*flags); });
 }
 
 }  // namespace belljar::cli

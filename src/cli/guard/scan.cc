@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxInput = 8U << 20;
 
-struct ScanGiven {
+struct ScanFlags {
   std::vector<std::string> files;
   bool json = false, quiet = false;
 };
@@ -44,9 +44,9 @@ std::string as_text(const std::string& name, const detect::Scan& scan) {
   return text;
 }
 
-int scan_all(const ScanGiven& given) {
+int scan_all(const ScanFlags& flags) {
   bool suspicious = false;
-  for (const std::string& file : given.files) {
+  for (const std::string& file : flags.files) {
     std::string text;
     if (file == "-") {
       auto read = read_stdin(kMaxInput);
@@ -65,8 +65,8 @@ int scan_all(const ScanGiven& given) {
     }
     const detect::Scan found = detect::scan(text);
     suspicious = suspicious || found.suspicious();
-    if (given.quiet && !found.suspicious()) continue;
-    if (const int failed = print_result(given.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
+    if (flags.quiet && !found.suspicious()) continue;
+    if (const int failed = print_result(flags.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
   }
   return suspicious ? 1 : 0;
 }
@@ -74,15 +74,15 @@ int scan_all(const ScanGiven& given) {
 }  // namespace
 
 void add_scan(const OptionParser& app, int& exit_code) {
-  const auto given = std::make_shared<ScanGiven>();
+  const auto flags = std::make_shared<ScanFlags>();
   const OptionParser command =
       app.add_subcommand("scan",
                          "Look for instructions to a model in text that should be data. A heuristic: it misses "
                          "what is phrased as ordinary content. Exit code 1: suspicious");
-  command.add_option("FILE", given->files, "Text; `-` reads stdin").required();
-  command.add_flag("--json", given->json, "One JSON object for each file");
-  command.add_flag("--quiet", given->quiet, "Only suspicious files");
-  command.callback([given, &exit_code] { exit_code = scan_all(*given); });
+  command.add_option("FILE", flags->files, "Text; `-` reads stdin").required();
+  command.add_flag("--json", flags->json, "One JSON object for each file");
+  command.add_flag("--quiet", flags->quiet, "Only suspicious files");
+  command.callback([flags, &exit_code] { exit_code = scan_all(*flags); });
 }
 
 }  // namespace belljar::cli

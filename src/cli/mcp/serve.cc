@@ -1,4 +1,14 @@
-// belljar mcp.
+// belljar mcp: options, and one of the two transports.
+//
+// Over stdin and stdout nothing but messages may be written to stdout. A library that prints something would
+// break the protocol, and a command would inherit it. So both descriptors are moved to numbers that nobody
+// else knows, stdin is replaced by /dev/null and stdout by stderr.
+//
+// Over HTTP a client may be on another machine. It names no directory of this one, so the workspace is that
+// of the command line, and what is wrong with it is an error at the start.
+//
+// Signals are blocked before any thread exists, since a thread inherits its mask; the transport reads them by
+// signalfd(2).
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -20,12 +30,12 @@
 #include "cli/audited.h"
 #include "cli/command_line.h"
 #include "cli/errors.h"
-#include "cli/full/parts.h"
+#include "cli/full/components.h"
 #include "cli/mcp/defence_flags.h"
 #include "cli/mcp/http_flags.h"
-#include "cli/mcp/make_box.h"
+#include "cli/mcp/make_client_sandbox.h"
 #include "cli/policy_flags.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/http.h"
 #include "mcp/http_rules.h"
 #include "mcp/session.h"
@@ -95,18 +105,18 @@ int serve(const McpFlags& flags) {
   // Over HTTP a client may be another machine's: it names no directory of this one.
   const bool has_workspace = http || !flags.policy.workspace.empty();
   if (has_workspace) {
-    if (const auto tried = make_box(flags, {}); !tried) return print_error(tried.error());
+    if (const auto tried = make_client_sandbox(flags, {}); !tried) return print_error(tried.error());
   } else if (const auto fine = check_flags(flags); !fine) {
     return print_error(fine.error());
   }
   settle_signals();
-  mcp::SessionOptions options{
-      .make = [&flags](const mcp::BoxWish& wish, const CancelToken& closing) { return make_box(flags, wish, closing); },
-      .tools = {.texts = *texts},
-      .version = BELLJAR_VERSION,
-      .roots_are_workspace = !has_workspace,
-      .transactions = has_transaction(flags),
-      .defence = *std::move(defence)};
+  mcp::SessionOptions options{.make = [&flags](const mcp::SandboxSpec& spec,
+                                               const CancelToken& closing) { return make_client_sandbox(flags, spec, closing); },
+                              .tools = {.texts = *texts},
+                              .version = BELLJAR_VERSION,
+                              .roots_are_workspace = !has_workspace,
+                              .transactions = has_transaction(flags),
+                              .defence = *std::move(defence)};
   return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
 

@@ -1,4 +1,13 @@
-// belljar create [options]: starts a keeper (keep.cc) and prints the id of the sandbox that it keeps.
+// belljar create: starts a keeper (keep.cc) and prints the id of the sandbox that it keeps.
+//
+// The keeper is a process of its own that outlives us, started detached with a socket between us. Over that
+// socket it gets the command's words, to be parsed once more by the program that uses them, and the caller's
+// environment as data. Its own environment holds only what it needs to find files, so that no secret of the
+// caller's stands in its /proc/PID/environ for as long as the sandbox lives.
+//
+// It answers once, when the sandbox runs or could not be started. We print the id first and tell the keeper
+// afterwards. If printing fails or we are interrupted in between, that message is missing, and the keeper
+// ends the sandbox, since nobody knows it.
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -15,8 +24,8 @@
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
-#include "cli/beside.h"
 #include "cli/command_line.h"
+#include "cli/components.h"
 #include "cli/errors.h"
 #include "cli/sandbox/ask.h"
 #include "cli/sandbox/commands.h"
@@ -44,21 +53,21 @@ std::vector<std::string> keeper_environment() {
   return environment;
 }
 
-struct Created {
+struct StartedKeeper {
   keeper::Channel channel;
   Json ready;
 };
 
-Result<Created> start_keeper(const std::vector<std::string>& words) {
+Result<StartedKeeper> start_keeper(const std::vector<std::string>& words) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
     return Error(Code::kResourceExhausted, "cannot talk to a keeper").sys(errno, "socketpair");
   UniqueFd ours(ends[0]), theirs(ends[1]);
-  const std::string program = beside_us(kFullProgram);
-  if (::access(program.c_str(), X_OK) != 0) return not_beside_us("cannot keep a sandbox", kFullProgram);
-  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, name_of(Part::kKeep)}, keeper_environment(), theirs.get()));
+  const std::string program = path_of_sibling(kFullProgram);
+  if (::access(program.c_str(), X_OK) != 0) return sibling_is_missing("cannot keep a sandbox", kFullProgram);
+  BELLJAR_CHECK(launch::start_detached(program, {kFullProgram, name_of(Component::kKeep)}, keeper_environment(), theirs.get()));
   theirs.reset();
-  Created created{keeper::Channel(std::move(ours)), {}};
+  StartedKeeper created{keeper::Channel(std::move(ours)), {}};
   BELLJAR_CHECK(created.channel.send({{"words", words}, {"env", by_name(own_environment())}}));
   created.ready = BELLJAR_TRY(next_answer(created.channel, kStartPatience)).message;
   return created;
@@ -80,7 +89,7 @@ int create(const CreateFlags& flags, const std::vector<std::string>& words) {
 
 }  // namespace
 
-void add_create(const OptionParser& command, const KeptWords& words, int& exit_code) {
+void add_create(const OptionParser& command, const KeeperCommandWords& words, int& exit_code) {
   const auto flags = std::make_shared<CreateFlags>();
   add_create_options(command, *flags);
   command.callback([flags, behind = words.behind, &exit_code] { exit_code = create(*flags, behind); });

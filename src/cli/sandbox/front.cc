@@ -1,3 +1,16 @@
+// The front of one command in a kept sandbox: streams, signals and terminal here, while the keeper waits for
+// the end.
+//
+// The keeper answers twice over one connection, when the command has started and when it has ended. Until the
+// first answer a signal that would have ended us simply ends us: the connection closes, and the keeper ends
+// the command. After it signals are passed on as messages, and the loop of ../front decides what they mean
+// for us.
+//
+// With an output limit that kills, it is we who notice (the streams are ours) and the keeper who acts (the
+// processes are its own). So the limit is one more message, sent once.
+//
+// Last, the keeper is told how many bytes of output there were, for its log. It closes the connection when
+// that is written, which is waited for, so that `belljar logs` right after us has it.
 #include "cli/sandbox/front.h"
 
 #include <poll.h>
@@ -35,12 +48,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 // The command, as its keeper tells of it.
-class Called final : public front::Commanded {
+class RemoteCommand final : public front::Commanded {
  public:
-  Called(keeper::Channel& channel, front::Front& front, OverCap over_cap) : channel_(channel), front_(front), over_cap_(over_cap) {}
+  RemoteCommand(keeper::Channel& channel, front::Front& front, OverCap over_cap)
+      : channel_(channel), front_(front), over_cap_(over_cap) {}
 
   Result<std::string> run() {
-    take_result();  // it may have come together with the start
+    receive_result();  // it may have come together with the start
     front_.run(*this);
     if (failed_) return *std::move(failed_);
     return std::move(result_);
@@ -59,11 +73,11 @@ class Called final : public front::Commanded {
   }
   void handle(std::span<const pollfd> fds, bool /*moved*/) override {
     check_output_limit();
-    if (!fds.empty() && fds[0].revents != 0) take_result();
+    if (!fds.empty() && fds[0].revents != 0) receive_result();
   }
 
  private:
-  void take_result() {
+  void receive_result() {
     auto message = channel_.receive(milliseconds(0));
     if (!message) return fail(message.error());
     if (!*message) return;
@@ -141,7 +155,7 @@ Result<keeper::Received> await_start(keeper::Channel& channel, front::Signals& s
 
 }  // namespace
 
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
+Result<FrontResult> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
   front::Signals signals = BELLJAR_TRY(front::Signals::open(front::Signals::Take::kForwarded));
   front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
   front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
@@ -150,10 +164,10 @@ Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const fr
   if (const auto error = started.message.find("error"); error != started.message.end()) return keeper::error_from(*error);
   stdio.close_command_ends();
   if (stdio.pty() && !started.fds.empty()) stdio.attach_pty(std::move(started.fds[0]));
-  FrontEnd end;
+  FrontResult end;
   const milliseconds kill_grace{started.message.value("kill_grace_ms", Limits{}.kill_grace.count())};
   front::Front front(stdio, &signals, &terminal, kill_grace);
-  auto result = Called(channel, front, over_cap).run();
+  auto result = RemoteCommand(channel, front, over_cap).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
   end.output_bytes = front.total();

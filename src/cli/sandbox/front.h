@@ -12,7 +12,7 @@
 
 namespace belljar::cli {
 
-struct FrontEnd {
+struct FrontResult {
   std::string result;  // runtime/json.h, without streams
   Output out, err;     // with captured output
   std::uint64_t output_bytes = 0;
@@ -25,6 +25,6 @@ enum class OverCap { kDrop, kKill };
 
 // Sends `call` (keeper/serve.h) with the ends of new streams and serves them until the command has ended. Errors: as the keeper's
 // answer; kUnavailable, it is gone; kCanceled, a signal came before the command had started.
-Result<FrontEnd> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap);
+Result<FrontResult> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap);
 
 }  // namespace belljar::cli

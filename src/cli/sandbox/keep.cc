@@ -1,4 +1,15 @@
-// The keeper's process: reads what `create` was told, makes the sandbox, answers, and keeps it (keeper/keeper.h).
+// What the process does that `belljar create` starts: it makes the sandbox, tells its id, and keeps it until
+// it ends.
+//
+// The caller may go, or we may be told to end, while the sandbox is being started, which can take long.
+// Nothing arrives on the channel in that time, so a watch on it and on the ending signals cancels the start
+// (StartWatch). Signals are blocked in every thread and read by signalfd(2); those that come during the start
+// stay pending for the keeper.
+//
+// Claiming the entry in the user's directory comes before the start, because the name has to be unique. If
+// anything fails behind it, the entry is discarded. Once the sandbox runs, the caller is told, and then has
+// to say that it heard: a sandbox that nobody knows would stay until its expiry. From then on the channel is
+// closed, and everything comes over the keeper's socket.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -93,7 +104,7 @@ std::map<std::string, std::string> filtered(const Policy& rules, const std::map<
 }
 
 // What is made of the words, step by step.
-struct Made {
+struct PreparedSandbox {
   CreateFlags flags;
   std::optional<milliseconds> expires, sample_every;
   std::optional<LoadedPolicy> loaded;
@@ -102,16 +113,16 @@ struct Made {
   std::map<std::string, std::string> visible;  // of the caller's variables
 };
 
-Result<Made> make(Json& setup, const CancelToken& cancel) {
-  Made made;
-  BELLJAR_CHECK(parse_create(setup.at("words").get<std::vector<std::string>>(), made.flags));
-  made.expires = BELLJAR_TRY(expiry_of(made.flags));
-  made.sample_every = BELLJAR_TRY(sampling_of(made.flags));
-  made.loaded = BELLJAR_TRY(load_policy(made.flags.policy));
-  made.notes = made.loaded->effective.warnings;
+Result<PreparedSandbox> prepare(Json& setup, const CancelToken& cancel) {
+  PreparedSandbox prepared;
+  BELLJAR_CHECK(parse_create(setup.at("words").get<std::vector<std::string>>(), prepared.flags));
+  prepared.expires = BELLJAR_TRY(expiry_of(prepared.flags));
+  prepared.sample_every = BELLJAR_TRY(sampling_of(prepared.flags));
+  prepared.loaded = BELLJAR_TRY(load_policy(prepared.flags.policy));
+  prepared.notes = prepared.loaded->effective.warnings;
   SandboxConfig config;
-  config.policy = made.loaded->effective.policy;
-  config.origins = made.loaded->effective.origins;
+  config.policy = prepared.loaded->effective.policy;
+  config.origins = prepared.loaded->effective.origins;
   config.cancel = cancel;
   config.siblings = Siblings::kHidden;
   // Not `fallback`: a sandbox that stays is one of our own processes.
@@ -120,31 +131,31 @@ Result<Made> make(Json& setup, const CancelToken& cancel) {
   if (!backend)
     return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.policy.backend)));
   config.backend = (*backend)->name();
-  const std::string& workspace = made.loaded->context.workspace;
-  config.workspace = name_of_workspace(made.flags.policy.workspace, setup.at("env").value("PWD", ""), workspace);
+  const std::string& workspace = prepared.loaded->context.workspace;
+  config.workspace = name_of_workspace(prepared.flags.policy.workspace, setup.at("env").value("PWD", ""), workspace);
   config.caller_env = filtered(config.policy, setup.at("env").get<std::map<std::string, std::string>>());
-  made.visible = config.caller_env;
+  prepared.visible = config.caller_env;
   setup.erase("env");
   // Whatever else the policy says, the way to the keepers is nobody's inside.
   policy::hide_state(config.policy.filesystem.entries, BELLJAR_TRY(keeper::sandboxes_path()));
-  made.sandbox = std::dynamic_pointer_cast<session::LiveSandbox>(BELLJAR_TRY(make_sandbox(config)));
-  if (made.sandbox == nullptr)
+  prepared.sandbox = std::dynamic_pointer_cast<session::LiveSandbox>(BELLJAR_TRY(make_sandbox(config)));
+  if (prepared.sandbox == nullptr)
     return Error(Code::kUnimplemented, format("a sandbox of backend {} cannot be kept", belljar::quoted(config.backend)));
-  if (made.sandbox->workspace() != workspace)
+  if (prepared.sandbox->workspace() != workspace)
     return Error(Code::kFailedPrecondition, format("cannot use workspace {}", belljar::quoted(config.workspace)))
         .reason("it was made another directory meanwhile");
-  return made;
+  return prepared;
 }
 
-keeper::About about_of(const Made& made) {
-  const Policy& policy = made.loaded->effective.policy;
+keeper::About about_of(const PreparedSandbox& prepared) {
+  const Policy& policy = prepared.loaded->effective.policy;
   keeper::About about;
-  about.name = made.flags.name;
-  about.workspace = made.sandbox->workspace();
-  about.policy = made.flags.policy.policy.empty() ? std::string(to_string(policy.mode)) : made.flags.policy.policy;
-  about.backend = made.sandbox->backend();
+  about.name = prepared.flags.name;
+  about.workspace = prepared.sandbox->workspace();
+  about.policy = prepared.flags.policy.policy.empty() ? std::string(to_string(policy.mode)) : prepared.flags.policy.policy;
+  about.backend = prepared.sandbox->backend();
   about.created_ms = now_ms();
-  if (made.expires) about.expires_ms = about.created_ms + made.expires->count();
+  if (prepared.expires) about.expires_ms = about.created_ms + prepared.expires->count();
   if (policy.limits.idle_timeout) about.idle_timeout_ms = policy.limits.idle_timeout->count();
   if (policy.limits.output_bytes)
     about.output_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(policy.limits.output_bytes->count, INT64_MAX));
@@ -169,10 +180,10 @@ std::vector<std::string> accepted(const EnforcementReport& report, const Policy&
   return notes;
 }
 
-Json ready_message(const Made& made, const keeper::About& about) {
-  std::vector<std::string> notes = made.notes;
-  const EnforcementReport report = made.sandbox->enforcement();
-  for (std::string& note : accepted(report, made.loaded->effective.policy)) notes.push_back(std::move(note));
+Json ready_message(const PreparedSandbox& prepared, const keeper::About& about) {
+  std::vector<std::string> notes = prepared.notes;
+  const EnforcementReport report = prepared.sandbox->enforcement();
+  for (std::string& note : accepted(report, prepared.loaded->effective.policy)) notes.push_back(std::move(note));
   for (std::string& note : notes) note = escaped(note);
   ExecResult carrier;
   carrier.enforcement = report;
@@ -202,11 +213,11 @@ Result<StartWatch> watch_start(int channel) {
 }
 
 // Until the sandbox has ended. An error before it runs is the caller's to tell.
-Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
+Result<void> keep_sandbox(Json& setup, std::optional<keeper::Channel>& channel) {
   StartWatch start = BELLJAR_TRY(watch_start(channel->fd()));
-  Made made = BELLJAR_TRY(make(setup, start.cancel));
+  PreparedSandbox prepared = BELLJAR_TRY(prepare(setup, start.cancel));
   const keeper::Directory directory = BELLJAR_TRY(keeper::Directory::open());
-  keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(made)));
+  keeper::Claim claim = BELLJAR_TRY(directory.claim(about_of(prepared)));
   const keeper::About about = claim.about;
   const auto give_up = [&](Error error) {
     directory.discard(about.id);
@@ -214,21 +225,22 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
   };
   // Of all fronts. What one of them knows besides it redacts itself.
   auto log = keeper::EventLog::open(UniqueFd(::fcntl(claim.directory.get(), F_DUPFD_CLOEXEC, 3)), about.id,
-                                    secrets_of(made.loaded->effective.policy, made.visible));
+                                    secrets_of(prepared.loaded->effective.policy, prepared.visible));
   if (!log) return give_up(log.error());
-  const Policy& policy = made.loaded->effective.policy;
-  keeper::Keeper keeper({made.sandbox, *log, policy.limits, policy.network.mode, default_state_dir()}, std::move(claim), directory,
-                        made.expires);
-  EventOptions sampling{.sample_every = made.sample_every, .measure_disk = true, .alerts = {.memory_limit = policy.limits.memory}};
+  const Policy& policy = prepared.loaded->effective.policy;
+  keeper::Keeper keeper({prepared.sandbox, *log, policy.limits, policy.network.mode, default_state_dir()}, std::move(claim),
+                        directory, prepared.expires);
+  EventOptions sampling{
+      .sample_every = prepared.sample_every, .measure_disk = true, .alerts = {.memory_limit = policy.limits.memory}};
   if (policy.limits.cpus) sampling.alerts.cpus = *policy.limits.cpus;
   sampling.alerts.disk_limit = policy.limits.disk;
-  const auto watched = with_events(made.sandbox, *log, std::move(sampling));
+  const auto watched = with_events(prepared.sandbox, *log, std::move(sampling));
   if (auto started = watched->start(); !started) return give_up(started.error());
   start.watch.reset();
   // Nobody's file system is held by us.
   if (::chdir("/") != 0) return give_up(Error(Code::kInternal, "cannot leave the caller's directory"));
   allow_descriptors();
-  const auto sent = channel->send(ready_message(made, about));
+  const auto sent = channel->send(ready_message(prepared, about));
   const auto word = sent ? channel->receive(kSetupPatience) : Result<std::optional<keeper::Received>>(sent.error());
   // Interrupted before anybody was told of it.
   if (!word || !*word) return give_up(Error(Code::kCanceled, "nobody knows the sandbox"));
@@ -239,7 +251,7 @@ Result<void> keep_it(Json& setup, std::optional<keeper::Channel>& channel) {
 
 }  // namespace
 
-int keep() {
+int run_keeper() {
   block_signals();
   ::fcntl(launch::kDetachedChannel, F_SETFD, FD_CLOEXEC);
   std::optional<keeper::Channel> channel(std::in_place, UniqueFd(launch::kDetachedChannel));
@@ -247,7 +259,7 @@ int keep() {
   if (!setup || !*setup) return 125;
   std::optional<Error> failed;
   try {
-    if (const auto kept = keep_it((*setup)->message, channel); !kept) failed = kept.error();
+    if (const auto kept = keep_sandbox((*setup)->message, channel); !kept) failed = kept.error();
   } catch (const std::exception& bug) {
     failed = Error(Code::kInternal, escaped(bug.what()));
   }

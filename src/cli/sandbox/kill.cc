@@ -27,7 +27,7 @@ using keeper::State;
 
 constexpr std::chrono::milliseconds kKillPatience{5000};
 
-struct KillGiven {
+struct KillFlags {
   std::vector<std::string> ids;
   bool all = false;
 };
@@ -68,26 +68,26 @@ Result<void> end_one(const Directory& directory, const Entry& entry) {
   return end_by_force(directory, entry);
 }
 
-int kill_them(const KillGiven& given) {
-  if (given.all != given.ids.empty())
-    return print_error(Error(Code::kInvalidArgument, given.all ? "either names or --all" : "which sandbox is to end?")
+int kill_them(const KillFlags& flags) {
+  if (flags.all != flags.ids.empty())
+    return print_error(Error(Code::kInvalidArgument, flags.all ? "either names or --all" : "which sandbox is to end?")
                            .next("belljar kill ID..., or belljar kill --all"));
   const auto directory = Directory::open();
   if (!directory) return print_error(directory.error());
   std::vector<Entry> targets;
   int exit_code = 0;
-  if (given.all) {
+  if (flags.all) {
     auto entries = directory->list();
     if (!entries) return print_error(entries.error());
     targets = *std::move(entries);
   }
-  for (const std::string& id : given.ids) {
+  for (const std::string& id : flags.ids) {
     auto entry = directory->find(id);
     if (!entry) exit_code = print_error(entry.error());
     else targets.push_back(*std::move(entry));
   }
   for (const Entry& entry : targets) {
-    if (entry.state == State::kEnded && !given.all)
+    if (entry.state == State::kEnded && !flags.all)
       print_note(format("{} has ended already: {}", entry.about.id, escaped(entry.about.ended)));
     if (const auto ended = end_one(*directory, entry); !ended) exit_code = print_error(ended.error());
   }
@@ -96,11 +96,11 @@ int kill_them(const KillGiven& given) {
 
 }  // namespace
 
-void add_kill(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
-  const auto given = std::make_shared<KillGiven>();
-  command.add_option("ID", given->ids, "Ids or names");
-  command.add_flag("--all", given->all, "All of yours");
-  command.callback([given, &exit_code] { exit_code = kill_them(*given); });
+void add_kill(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
+  const auto flags = std::make_shared<KillFlags>();
+  command.add_option("ID", flags->ids, "Ids or names");
+  command.add_flag("--all", flags->all, "All of yours");
+  command.callback([flags, &exit_code] { exit_code = kill_them(*flags); });
 }
 
 }  // namespace belljar::cli

@@ -1,4 +1,8 @@
-// belljar logs ID [--follow] [--json]: what happened in a sandbox, also after its end.
+// belljar logs: what happened in a sandbox, from its keeper while it runs and from its files afterwards.
+//
+// Events are JSON lines with a kind; each kind has a sentence here, and one that this version does not know
+// is printed as name=value. A sandbox can end between the look into the directory and our question, so a
+// question that fails is followed by a second look. Whatever comes from inside is escaped.
 #include <fcntl.h>
 
 #include <chrono>
@@ -30,7 +34,7 @@ using keeper::Entry;
 using keeper::State;
 using Ordered = nlohmann::ordered_json;
 
-struct LogsGiven {
+struct LogsFlags {
   std::string id;
   bool follow = false, json = false;
 };
@@ -109,15 +113,15 @@ std::string in_words(const std::string& line) {
   return format("{}  {:<9}  {}\n", escaped(event.value("time", "")), escaped(kind), text);
 }
 
-int print_lines(const LogsGiven& given, const std::vector<std::string>& lines, std::uint64_t lost) {
+int print_lines(const LogsFlags& flags, const std::vector<std::string>& lines, std::uint64_t lost) {
   std::string text;
-  if (lost > 0 && !given.json) text = format("({} earlier events are no longer kept)\n", lost);
-  for (const std::string& line : lines) text += given.json ? line + "\n" : in_words(line);
+  if (lost > 0 && !flags.json) text = format("({} earlier events are no longer kept)\n", lost);
+  for (const std::string& line : lines) text += flags.json ? line + "\n" : in_words(line);
   return text.empty() ? 0 : print_result(text);
 }
 
 // Of a sandbox that does not run any more.
-int show_kept(const LogsGiven& given, const Entry& entry) {
+int show_kept(const LogsFlags& flags, const Entry& entry) {
   const UniqueFd directory(::open(entry.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
   std::vector<std::string> lines;
   for (const char* name : {keeper::kOlderLog, keeper::kLog}) {
@@ -125,21 +129,21 @@ int show_kept(const LogsGiven& given, const Entry& entry) {
     std::string_view rest = text ? std::string_view(*text) : std::string_view();
     while (!rest.empty()) lines.emplace_back(kernel::next_field(rest, '\n'));
   }
-  const int failed = print_lines(given, lines, 0);
+  const int failed = print_lines(flags, lines, 0);
   const std::string why = entry.state == State::kGone ? keeper::kKilled : entry.about.ended;
   if (failed == 0) print_note(format("{} does not run any more: {}", entry.about.id, escaped(why)));
   return failed;
 }
 
-Result<int> show_running(const LogsGiven& given, const Entry& entry) {
+Result<int> show_running(const LogsFlags& flags, const Entry& entry) {
   keeper::Channel channel(BELLJAR_TRY(keeper::connect_to(entry)));
   keeper::Json question = request("logs");
-  question["follow"] = given.follow;
+  question["follow"] = flags.follow;
   BELLJAR_CHECK(channel.send(question));
   keeper::Received answer = BELLJAR_TRY(next_answer(channel, std::chrono::seconds(10)));
   for (;;) {
     const auto lines = answer.message.at("lines").get<std::vector<std::string>>();
-    const int failed = print_lines(given, lines, answer.message.value("lost", std::uint64_t{0}));
+    const int failed = print_lines(flags, lines, answer.message.value("lost", std::uint64_t{0}));
     if (failed != 0) return failed;
     auto more = channel.receive(std::nullopt);
     if (!more || !*more) return 0;  // that was all, or the sandbox has ended
@@ -147,27 +151,27 @@ Result<int> show_running(const LogsGiven& given, const Entry& entry) {
   }
 }
 
-int show(const LogsGiven& given) {
+int show(const LogsFlags& flags) {
   const auto directory = keeper::Directory::open();
   if (!directory) return print_error(directory.error());
-  const auto entry = directory->find(given.id);
+  const auto entry = directory->find(flags.id);
   if (!entry) return print_error(entry.error());
-  if (entry->state != State::kRunning) return show_kept(given, *entry);
-  const auto shown = show_running(given, *entry);
+  if (entry->state != State::kRunning) return show_kept(flags, *entry);
+  const auto shown = show_running(flags, *entry);
   if (shown) return *shown;
   // It may have ended just now, with our question unheard.
   const auto again = directory->find(entry->about.id);
-  return again && again->state != State::kRunning ? show_kept(given, *again) : print_error(shown.error());
+  return again && again->state != State::kRunning ? show_kept(flags, *again) : print_error(shown.error());
 }
 
 }  // namespace
 
-void add_logs(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
-  const auto given = std::make_shared<LogsGiven>();
-  command.add_option("ID", given->id, "Its id or name").required();
-  command.add_flag("--follow", given->follow, "Go on until the sandbox ends");
-  command.add_flag("--json", given->json, "One JSON object a line");
-  command.callback([given, &exit_code] { exit_code = show(*given); });
+void add_logs(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
+  const auto flags = std::make_shared<LogsFlags>();
+  command.add_option("ID", flags->id, "Its id or name").required();
+  command.add_flag("--follow", flags->follow, "Go on until the sandbox ends");
+  command.add_flag("--json", flags->json, "One JSON object a line");
+  command.callback([flags, &exit_code] { exit_code = show(*flags); });
 }
 
 }  // namespace belljar::cli

@@ -112,14 +112,14 @@ std::vector<FittingWord> fitting_sandboxes() {
   return words;
 }
 
-void add_ls(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
-  struct Given {
+void add_ls(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
+  struct LsFlags {
     bool all = false, json = false;
   };
-  const auto given = std::make_shared<Given>();
-  command.add_flag("--all", given->all, "Also the last that have ended, and why");
-  command.add_flag("--json", given->json, "One JSON object a line");
-  command.callback([given, &exit_code] { exit_code = list(given->all, given->json); });
+  const auto flags = std::make_shared<LsFlags>();
+  command.add_flag("--all", flags->all, "Also the last that have ended, and why");
+  command.add_flag("--json", flags->json, "One JSON object a line");
+  command.callback([flags, &exit_code] { exit_code = list(flags->all, flags->json); });
 }
 
 }  // namespace belljar::cli

@@ -46,15 +46,15 @@ int show(const std::string& id, bool json) {
 
 }  // namespace
 
-void add_stats(const OptionParser& command, const KeptWords& /*words*/, int& exit_code) {
-  struct Given {
+void add_stats(const OptionParser& command, const KeeperCommandWords& /*words*/, int& exit_code) {
+  struct StatsFlags {
     std::string id;
     bool json = false;
   };
-  const auto given = std::make_shared<Given>();
-  command.add_option("ID", given->id, "Its id or name").required();
-  command.add_flag("--json", given->json, "As one JSON object; null: not known");
-  command.callback([given, &exit_code] { exit_code = show(given->id, given->json); });
+  const auto flags = std::make_shared<StatsFlags>();
+  command.add_option("ID", flags->id, "Its id or name").required();
+  command.add_flag("--json", flags->json, "As one JSON object; null: not known");
+  command.callback([flags, &exit_code] { exit_code = show(flags->id, flags->json); });
 }
 
 }  // namespace belljar::cli

@@ -1,6 +1,6 @@
 // `belljar`, without TLS: full/main.cc has the other program's.
 #include "cli/commands.h"
-#include "cli/tls_parts.h"
+#include "cli/tls_program.h"
 
 namespace belljar::cli {
 

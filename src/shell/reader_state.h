@@ -13,11 +13,11 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
-#include "shell/numbers.h"
+#include "shell/grammar_check.h"
+#include "shell/integer_variables.h"
 #include "shell/script.h"
 #include "shell/variables.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 
@@ -26,28 +26,28 @@ struct Child {
   std::string_view field;
 };
 
-// What surrounds a text. Of the one that was given: nothing; of one that a command of another text runs: that command.
-struct Around {
-  std::vector<std::string> inside;  // Part::inside of what comes next
-  std::vector<Range> upstream;      // Part::upstream of what comes next
+// What surrounds a text: nothing for the script itself; for a text that a command of another one runs, that command.
+struct ReaderContext {
+  std::vector<std::string> inside;  // SimpleCommand::inside of what comes next
+  std::vector<Range> upstream;      // SimpleCommand::upstream of what comes next
   const Span* outer = nullptr;      // the word of the outermost text that this one stands in; none: this is it
-  int opened = 0;                   // wrappers around
+  int wrapper_depth = 0;            // wrappers around
   std::string_view input;           // standard input
   ShellDialect dialect = ShellDialect::kBash;
   bool follows_variables = true;
-  Whereabouts place;  // where the next command runs
+  WorkingDirectory cwd;  // where the next command runs
   // Of the function that is read: where a `return` stands. None: there it does not leave.
-  std::vector<Whereabouts>* returns = nullptr;
-  std::vector<std::vector<Whereabouts>> exits;  // of the loops around: where a `break` or `continue` stands
-  bool own_exit = true;                         // `exit` and `return` are the shell's own: no function of the text has their name
+  std::vector<WorkingDirectory>* returns = nullptr;
+  std::vector<std::vector<WorkingDirectory>> exits;  // of the loops around: where a `break` or `continue` stands
+  bool own_exit = true;  // `exit` and `return` are the shell's own: no function of the text has their name
   std::chrono::nanoseconds deadline = processor_time() + kMaxTime;
 };
 
-struct Reading : Around {
+struct ReaderState : ReaderContext {
   static constexpr int kMaxRounds = 64;
 
-  Reading(Grammar& its_grammar, Script& script, std::string_view its_text, Around around)
-      : Around(std::move(around)), grammar(its_grammar), out(script), text(its_text), variables(its_grammar, its_text) {}
+  ReaderState(Grammar& its_grammar, Script& script, std::string_view its_text, ReaderContext around)
+      : ReaderContext(std::move(around)), grammar(its_grammar), out(script), text(its_text), variables(its_grammar, its_text) {}
 
   Kind kind(TSNode node) const noexcept { return grammar.kind(node); }
   std::string_view between(std::size_t begin, std::size_t end) const noexcept { return text.substr(begin, end - begin); }
@@ -63,53 +63,53 @@ struct Reading : Around {
   // In the order written; what stands between them must be blank, and what the grammar could not place is unread.
   std::vector<Child> children(TSNode node, bool blank_between = true);
 
-  // A statement ends; behind `;` it may have failed.
+  // A statement has ended. Behind `;` nobody knows whether it succeeded.
   void settle();
-  // What began at `before` may not have run.
-  void left(const Whereabouts& before);
-  // `part` has run in this shell.
-  void move(const Part& part);
+  // The statement that began in the directory `before` may not have run.
+  void left(const WorkingDirectory& before);
+  // `command` has run in this shell.
+  void move(const SimpleCommand& command);
 
   Grammar& grammar;
   Script& out;
   std::string_view text;
   int depth = 0;   // in the tree
   int rounds = 0;  // of loops that were written out, and calls of functions
-  Numbers numbers;
+  IntegerVariables numbers;
   Variables variables;
 };
 
-// What runs in a shell of its own, or perhaps not, leaves `value` as it was.
-class Restored {
+// Puts `value` back at the end of the scope: for statements that run in a shell of their own, or perhaps not at all.
+class RestoreOnExit {
  public:
-  explicit Restored(Whereabouts& value) : value_(value), before_(value) {}
-  Restored(const Restored&) = delete;
-  Restored& operator=(const Restored&) = delete;
-  ~Restored() { value_ = std::move(before_); }
+  explicit RestoreOnExit(WorkingDirectory& value) : value_(value), before_(value) {}
+  RestoreOnExit(const RestoreOnExit&) = delete;
+  RestoreOnExit& operator=(const RestoreOnExit&) = delete;
+  ~RestoreOnExit() { value_ = std::move(before_); }
 
  private:
-  Whereabouts& value_;
-  Whereabouts before_;
+  WorkingDirectory& value_;
+  WorkingDirectory before_;
 };
 
 // A label around what is read in this scope.
-class Inside {
+class LabelScope {
  public:
-  Inside(std::vector<std::string>& labels, std::string label) : labels_(labels) { labels_.push_back(std::move(label)); }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  ~Inside() { labels_.pop_back(); }
+  LabelScope(std::vector<std::string>& labels, std::string label) : labels_(labels) { labels_.push_back(std::move(label)); }
+  LabelScope(const LabelScope&) = delete;
+  LabelScope& operator=(const LabelScope&) = delete;
+  ~LabelScope() { labels_.pop_back(); }
 
  private:
   std::vector<std::string>& labels_;
 };
 
-class Deeper {
+class DepthScope {
  public:
-  explicit Deeper(int& depth) : depth_(depth) { ++depth_; }
-  Deeper(const Deeper&) = delete;
-  Deeper& operator=(const Deeper&) = delete;
-  ~Deeper() { --depth_; }
+  explicit DepthScope(int& depth) : depth_(depth) { ++depth_; }
+  DepthScope(const DepthScope&) = delete;
+  DepthScope& operator=(const DepthScope&) = delete;
+  ~DepthScope() { --depth_; }
 
  private:
   int& depth_;

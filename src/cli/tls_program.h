@@ -1,5 +1,5 @@
-// What of the two programs `belljar` and `belljar-full` is not the same: the second holds TLS, and is what `run` hands over to when
-// a policy needs it (docs/design/egress.md).
+// The difference between the two programs `belljar` and `belljar-full`: the second holds TLS, and `run` hands
+// over to it when a policy needs that (docs/design/egress.md).
 #pragma once
 
 #include "belljar/error.h"
@@ -18,6 +18,6 @@ CheckCommands command_check_of_this_program() noexcept;
 
 // Replaces this process by belljar-full with the same words, when `policy` needs TLS and this program holds none. Returns
 // otherwise, or with the reason that it could not. Before anything was opened or written.
-Result<void> become_tls_program(const Policy& policy);
+Result<void> exec_tls_program(const Policy& policy);
 
 }  // namespace belljar::cli

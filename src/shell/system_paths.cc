@@ -1,4 +1,14 @@
-#include "shell/places.h"
+// Which words name the system, a whole home or the whole workspace, by their spelling.
+//
+// No file is looked at: the text may be judged on a machine or at a time where the file is not there, and a
+// link inside the workspace would otherwise decide about the answer. So a symbolic link that leads to /etc is
+// not seen here; the sandbox sees it. `.` and `..` are taken out by their text alone, as `cd -L` does it.
+//
+// Of a word that is not fixed the certain front counts. If the front lies in a system directory, the word
+// does, whatever follows; if it is a beginning of one (`/e`, then a pattern), it may. A variable behind an
+// absolute front may hold `..`, so then every directory is possible. A word that stays relative is none of
+// the system's, since where the shell is was put in front of it before (resolved_word).
+#include "shell/system_paths.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -34,14 +44,14 @@ bool has_dots(std::string_view path) noexcept {
 
 }  // namespace
 
-std::string normal_place(std::string_view path) {
+std::string normal_path(std::string_view path) {
   if (path.empty()) return {};
   // proc_pid_root(5): other names of `/` and of the directory a command is called in.
   for (const std::string_view root : {"/proc/self/root", "/proc/thread-self/root", "/proc/1/root"}) {
-    if (is_below(path, root)) return normal_place("/" + std::string(path.substr(root.size())));
+    if (is_below(path, root)) return normal_path("/" + std::string(path.substr(root.size())));
   }
   for (const std::string_view here : {"/proc/self/cwd", "/proc/thread-self/cwd"}) {
-    if (is_below(path, here)) return normal_place("." + std::string(path.substr(here.size())));
+    if (is_below(path, here)) return normal_path("." + std::string(path.substr(here.size())));
   }
   std::vector<std::string_view> parts;
   const bool home = path[0] == '~', relative = !home && path[0] != '/';
@@ -63,7 +73,7 @@ std::string normal_place(std::string_view path) {
 }
 
 bool is_own_tree(std::string_view text) {
-  const std::string path = normal_place(text);
+  const std::string path = normal_path(text);
   // An absolute one is some repository's, perhaps this one's.
   return path == "." || path == ".." || path.ends_with("/..") || path == ".git" || (path[0] == '/' && path.ends_with("/.git"));
 }
@@ -72,7 +82,7 @@ bool is_below(std::string_view path, std::string_view directory) noexcept {
   return path.starts_with(directory) && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
-Word placed(const Part& part, const Word& word) {
+Word resolved_word(const SimpleCommand& part, const Word& word) {
   const bool relative = word.fixed || word.bounded || word.lead > 0 || (word.pattern && !word.expands);
   // `{out,/etc/passwd}`: one of them may be absolute. In a directory of the system none of them matters more.
   const bool list = !word.fixed && word.text.starts_with('{') && word.text.find_first_of("/~") != std::string::npos;
@@ -87,7 +97,7 @@ Word placed(const Part& part, const Word& word) {
 
 bool is_vital(std::string_view text) {
   if (text.empty()) return false;  // `rm -rf ''` removes nothing
-  std::string path = normal_place(text);
+  std::string path = normal_path(text);
   while (path.ends_with("/*") || path.ends_with("/.*")) path.resize(path.rfind('/'));
   if (path.empty() || path == "/") return true;
   if (path[0] == '~') return path.find('/') == std::string::npos;
@@ -97,7 +107,7 @@ bool is_vital(std::string_view text) {
 }
 
 bool is_system(std::string_view text) {
-  const std::string path = normal_place(text);
+  const std::string path = normal_path(text);
   if (std::ranges::any_of(kHarmlessDevices, [&](std::string_view device) { return is_below(path, device); })) return false;
   if (is_below(path, "/usr/local")) return false;
   return std::ranges::any_of(kSystem, [&](std::string_view directory) { return is_below(path, directory); });
@@ -116,7 +126,7 @@ Reach reaches_system(const Word& word, bool one_word) {
     return relative ? Reach::kNo : Reach::kMaybe;
   }
   if (front[0] != '/' && front[0] != '~') return Reach::kNo;
-  const auto may_become = [&](std::string_view place) { return place.starts_with(front); };
+  const auto may_become = [&](std::string_view path) { return path.starts_with(front); };
   const bool may_be_harmless = may_become("/usr/local") || std::ranges::any_of(kHarmlessDevices, may_become);
   if (is_system(front)) return may_be_harmless ? Reach::kMaybe : Reach::kYes;
   const bool another_home = front[0] == '~' && front.size() > 1 && front[1] != '/';  // ~sys is /dev

@@ -1,4 +1,17 @@
-#include "cli/mcp/make_box.h"
+// From the command line to a sandbox of `belljar mcp` or `belljar agent`: policy, rules, permission.
+//
+// Everything is read anew for each sandbox, since policy and rules depend on the workspace, and a client may
+// name one only when it calls. What needs no workspace is checked once at the start (check_flags), so that a
+// wrong option is an error of the command and not of some later call.
+//
+// Rules are joined from the user's file, files of --rules, the policy's lists, and last the workspace's own
+// file, which may only narrow. Permission goes key by key: an option before the policy, and that before
+// [permission] of a rules file. `commands` and `permission` are taken out of the policy then, because they
+// are honoured here and the sandbox would refuse what it cannot hold.
+//
+// Files that say what is allowed are made read-only for the sandbox, and files with keys hidden
+// (own_files_of).
+#include "cli/mcp/make_client_sandbox.h"
 
 #include <unistd.h>
 
@@ -39,7 +52,7 @@
 #include "guard/permission.h"
 #include "guard/permission_settings.h"
 #include "guard/rules.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/judge.h"
 #include "policy/backends.h"
 #include "policy/explain.h"
@@ -52,10 +65,10 @@ namespace belljar::cli {
 namespace {
 
 // The flags with what a wish narrows. Errors: as find_workspace.
-Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::BoxWish& wish) {
+Result<PolicyFlags> flags_for(const McpFlags& given, const mcp::SandboxSpec& spec) {
   PolicyFlags flags = given.policy;
-  if (wish.workspace) flags.workspace = {*wish.workspace};
-  if (!wish.read_only) return flags;
+  if (spec.workspace) flags.workspace = {*spec.workspace};
+  if (!spec.read_only) return flags;
   // --policy with a mode is a mode; with a profile or a file it stays, and the mode is said besides.
   if (flags.policy.empty() || policy::value_of<Mode>(flags.policy)) flags.policy = "read-only";
   else flags.values.emplace_back(policy::find_key("mode"), std::vector<std::string>{"read-only"});
@@ -126,11 +139,12 @@ std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& work
   std::vector<OwnFile> files = flags.own_files;
   for (const std::string& file : flags.rules) {
     if (!policy::is_within(real_path(file), workspace))
-      files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .keep = Keep::kReadOnly});
+      files.push_back({.doing = "obey the rules", .option = "--rules", .path = file, .protection = Protection::kReadOnly});
   }
   const DefenceFlags& defence = flags.defence;
   if (!defence.content.empty())
-    files.push_back({.doing = "obey the content policy", .option = "--content", .path = defence.content, .keep = Keep::kReadOnly});
+    files.push_back(
+        {.doing = "obey the content policy", .option = "--content", .path = defence.content, .protection = Protection::kReadOnly});
   if (!defence.guardian.key_file.empty())
     files.push_back({.doing = "keep the guardian's key in", .option = "--guardian-key-file", .path = defence.guardian.key_file});
   if (!flags.http.token_file.empty())
@@ -139,7 +153,7 @@ std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& work
 }
 
 // What flags and files say of a sandbox and of what is asked before it is used.
-struct Plan {
+struct SandboxPlan {
   LoadedPolicy loaded;
   SandboxConfig config;
   std::string named;  // the workspace as the caller calls it
@@ -152,9 +166,9 @@ bool is_confined(const Policy& policy) noexcept {
   return policy.mode != Mode::kDangerFullAccess && policy.mode != Mode::kExternalSandbox;
 }
 
-Result<Plan> plan_box(const McpFlags& flags, const mcp::BoxWish& wish) {
-  const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, wish));
-  Plan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
+Result<SandboxPlan> plan_client_sandbox(const McpFlags& flags, const mcp::SandboxSpec& spec) {
+  const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, spec));
+  SandboxPlan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
   BELLJAR_CHECK(keep_own_files(own_files_of(flags, plan.loaded.context.workspace), plan.loaded));
   plan.config.policy = plan.loaded.effective.policy;
   plan.config.origins = plan.loaded.effective.origins;
@@ -196,7 +210,7 @@ void put_away(const txn::Place& place) {
 }
 
 // "session.start": what a reader of the trail has to know of the records that follow.
-AuditFields start_fields(const Plan& plan, const std::vector<std::string>& warnings) {
+AuditFields start_fields(const SandboxPlan& plan, const std::vector<std::string>& warnings) {
   const Policy& policy = plan.config.policy;
   return AuditFields()
       .text("workspace", plan.config.workspace)
@@ -221,27 +235,27 @@ void add_txn_options(const OptionParser& command, McpFlags& flags) {
 
 bool has_transaction(const McpFlags& flags) noexcept { return flags.txn || !flags.txn_name.empty(); }
 
-Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, const CancelToken& cancel) {
-  Plan plan = BELLJAR_TRY(plan_box(flags, wish));
+Result<mcp::SandboxSetup> make_client_sandbox(const McpFlags& flags, const mcp::SandboxSpec& spec, const CancelToken& cancel) {
+  SandboxPlan plan = BELLJAR_TRY(plan_client_sandbox(flags, spec));
   // Plan mode runs what is known to only read; what that knowledge misses, the kernel refuses. A transaction holds it back anyway.
-  if (plan.settings.mode == guard::PermissionMode::kPlan && plan.confined && !wish.read_only && !has_transaction(flags)) {
-    mcp::BoxWish narrower = wish;
+  if (plan.settings.mode == guard::PermissionMode::kPlan && plan.confined && !spec.read_only && !has_transaction(flags)) {
+    mcp::SandboxSpec narrower = spec;
     narrower.read_only = true;
-    plan = BELLJAR_TRY(plan_box(flags, narrower));
+    plan = BELLJAR_TRY(plan_client_sandbox(flags, narrower));
   }
   auto& [loaded, config, named, rules, settings, confined] = plan;
   std::optional<AuditTrail> opened = BELLJAR_TRY(open_trail(flags.audit, &loaded));
   config.policy.filesystem = loaded.effective.policy.filesystem;  // with what keeps the trail
-  mcp::MadeBox made;
+  mcp::SandboxSetup made;
   std::vector<std::string> leftover;
   made.policy = policy::explain_json(loaded.effective);
   made.timeout = config.policy.limits.timeout;
   // One that only reads has nothing to hold back, and sees the directory itself.
-  if (has_transaction(flags) && !wish.read_only) {
+  if (has_transaction(flags) && !spec.read_only) {
     config.transaction = flags.txn_name.empty() ? "default" : flags.txn_name;
     txn::Place place{.workspace = config.workspace, .state_dir = default_state_dir(), .name = config.transaction};
-    if (wish.number != 0) {
-      config.transaction = place.name = BELLJAR_TRY(agents_transaction_name(place, wish.number));
+    if (spec.number != 0) {
+      config.transaction = place.name = BELLJAR_TRY(agents_transaction_name(place, spec.number));
       made.put_away = [place] { put_away(place); };
     } else if (const auto left = drop_agents_empty(place); left) {  // of a server that was killed
       for (const std::string& name : left->kept) leftover.push_back(kept_note(name));

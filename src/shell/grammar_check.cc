@@ -1,4 +1,20 @@
-#include "shell/letters.h"
+// Whether the grammar's tree shows every substitution that the shell would run.
+//
+// The reader walks the tree, so what the grammar takes for plain letters would be passed over, and run. The
+// check works by subtraction: a copy of the text is made, and everything whose meaning is certain is blanked
+// out of it, which is single-quoted strings, comments, here-documents with a quoted delimiter, and the
+// opening of each substitution that has a node. If an opening (a back-quote, `$(`, `${`, `$[`, `<(`, `>(`) is
+// left over at the end, grammar and shell disagree about it, and the place is reported as hidden. It does not
+// matter which of the two is right.
+//
+// The walk also collects where the substitutions of the tree begin; Reader::check compares them with those
+// that were read, so a node kind that the reader does not enter cannot hide one either.
+//
+// Three more disagreements are looked for on the way. A `$'...'` that the grammar ends at another quote than
+// bash. `$"..."`, whose text gettext(3) may replace. And backslashes inside back-quotes, which the shell
+// removes before it parses the text a second time (bash(1), Command Substitution). For `sh` text, which may
+// be run by dash, whatever dash reads differently is hidden as well (is_of_bash).
+#include "shell/grammar_check.h"
 
 #include <tree_sitter/api.h>
 
@@ -17,7 +33,7 @@ namespace belljar::shell {
 namespace {
 
 // What holds for the pieces of a node.
-struct Around {
+struct NodeContext {
   TSNode node;
   bool quoted = false;       // inside "..." or a here-document, where a single quote is a letter
   bool back_quoted = false;  // inside `...`, where the shell takes backslashes away before it parses
@@ -29,7 +45,7 @@ class Walk {
   Walk(const Grammar& grammar, std::string_view text, ShellDialect dialect)
       : grammar_(grammar), text_(text), dialect_(dialect), left_(text) {}
 
-  Letters all(TSNode root);
+  GrammarCheck all(TSNode root);
 
  private:
   std::string_view raw(TSNode node) const noexcept {
@@ -39,11 +55,11 @@ class Walk {
     if (!result_.hidden || begin < result_.hidden->begin)
       result_.hidden = {static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end)};
   }
-  void take(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
+  void blank_out(TSNode node) { std::fill(left_.begin() + ts_node_start_byte(node), left_.begin() + ts_node_end_byte(node), ' '); }
   bool enter(TSNode node);
-  bool is_misread(TSNode node, const Around& parent) const noexcept;
-  bool is_of_bash(TSNode node, const Around& parent) const noexcept;
-  void leaf(TSNode node, const Around& parent);
+  bool is_misread(TSNode node, const NodeContext& parent) const noexcept;
+  bool is_of_bash(TSNode node, const NodeContext& parent) const noexcept;
+  void leaf(TSNode node, const NodeContext& parent);
   void quote(TSNode node);
   void unquote(TSNode node);
   void back_quotes(TSNode node);
@@ -53,8 +69,8 @@ class Walk {
   std::string_view text_;
   ShellDialect dialect_;
   std::string left_;  // the text, without what the grammar and the shell agree on
-  std::vector<Around> around_;
-  Letters result_;
+  std::vector<NodeContext> around_;
+  GrammarCheck result_;
 };
 
 bool is_escape(std::string_view text, std::size_t at, std::string_view of) noexcept {
@@ -71,7 +87,7 @@ void Walk::back_quotes(TSNode node) {
 }
 
 // The grammar's $'...' may go on behind the quote that ends it. Where a dollar stands before "...", gettext(3) puts in other text.
-bool Walk::is_misread(TSNode node, const Around& parent) const noexcept {
+bool Walk::is_misread(TSNode node, const NodeContext& parent) const noexcept {
   if (parent.quoted) return false;
   const std::string_view letters = raw(node);
   if (grammar_.kind(node) == Kind::kAnsiC) {
@@ -87,7 +103,7 @@ bool Walk::is_misread(TSNode node, const Around& parent) const noexcept {
 }
 
 // What dash, which is `sh` here and there, takes for other words and commands than bash.
-bool Walk::is_of_bash(TSNode node, const Around& parent) const noexcept {
+bool Walk::is_of_bash(TSNode node, const NodeContext& parent) const noexcept {
   constexpr std::string_view kTokens[] = {"[[", "((", "&>", "&>>", "|&", "$["};
   const Kind kind = grammar_.kind(node);
   const Kind above = grammar_.kind(parent.node);
@@ -98,7 +114,7 @@ bool Walk::is_of_bash(TSNode node, const Around& parent) const noexcept {
   return kind == Kind::kToken && std::ranges::find(kTokens, without_blanks(raw(node))) != std::end(kTokens);
 }
 
-void Walk::leaf(TSNode node, const Around& parent) {
+void Walk::leaf(TSNode node, const NodeContext& parent) {
   const Kind kind = grammar_.kind(node);
   const Kind above = grammar_.kind(parent.node);
   const bool opens =
@@ -111,7 +127,7 @@ void Walk::leaf(TSNode node, const Around& parent) {
   const std::string_view token = without_blanks(raw(node));
   const bool first =
       begin == ts_node_start_byte(parent.node) && std::string_view("$<>").find(token.substr(0, 1)) != std::string_view::npos;
-  if (comment || plain || (kind == Kind::kToken && opens && (first || token == "`"))) take(node);
+  if (comment || plain || (kind == Kind::kToken && opens && (first || token == "`"))) blank_out(node);
 }
 
 // In double quotes and here-documents <( and >( are letters, but not in a substitution there.
@@ -129,7 +145,7 @@ bool Walk::enter(TSNode node) {
     hide(ts_node_start_byte(node), ts_node_end_byte(node));
   if (type == "heredoc_start") around_.back().literal = raw(node).find_first_of("'\"\\") != std::string_view::npos;
   if (type == "heredoc_body" && around_.back().literal) {
-    take(node);
+    blank_out(node);
     return false;
   }
   if (type == "heredoc_body") quote(node);
@@ -138,7 +154,7 @@ bool Walk::enter(TSNode node) {
     leaf(node, around_.back());
     return false;
   }
-  Around here = around_.back();
+  NodeContext here = around_.back();
   here.node = node;
   here.literal = false;
   const Kind kind = grammar_.kind(node);
@@ -173,7 +189,7 @@ void Walk::scan() {
   }
 }
 
-Letters Walk::all(TSNode root) {
+GrammarCheck Walk::all(TSNode root) {
   around_.push_back({.node = root});
   TSTreeCursor cursor = ts_tree_cursor_new(root);
   while (around_.size() > 0) {
@@ -193,7 +209,7 @@ Letters Walk::all(TSNode root) {
 
 }  // namespace
 
-Letters read_letters(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect) {
+GrammarCheck check_grammar(const Grammar& grammar, TSNode root, std::string_view text, ShellDialect dialect) {
   return Walk(grammar, text, dialect).all(root);
 }
 

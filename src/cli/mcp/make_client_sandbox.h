@@ -15,7 +15,7 @@
 #include "cli/own_files.h"
 #include "cli/policy_flags.h"
 #include "guard/permission_settings.h"
-#include "mcp/boxes.h"
+#include "mcp/client_sandboxes.h"
 #include "mcp/judge.h"
 
 namespace belljar::cli {
@@ -40,9 +40,9 @@ bool has_transaction(const McpFlags& flags) noexcept;
 
 // Reads the policy files and rules anew each time: they may depend on the workspace. `cancel`: of its start. Errors: as
 // load_policy; kInvalidArgument.
-Result<mcp::MadeBox> make_box(const McpFlags& flags, const mcp::BoxWish& wish, const CancelToken& cancel = {});
+Result<mcp::SandboxSetup> make_client_sandbox(const McpFlags& flags, const mcp::SandboxSpec& spec, const CancelToken& cancel = {});
 
-// Before a workspace is known: what each make_box() would refuse whatever it is. Errors: the same.
+// Before a workspace is known: what each make_client_sandbox() would refuse whatever it is. Errors: the same.
 Result<void> check_flags(const McpFlags& flags);
 
 // The words of --permission (`option`: as it is called) and --texts. Errors: kInvalidArgument.

@@ -1,4 +1,15 @@
-#include "shell/numbers.h"
+// Which variables may stand in arithmetic without running anything.
+//
+// The shell evaluates a variable's text again as an expression, with the subscripts in it, and a subscript
+// may hold a command substitution (integer_variables.h has the example). So a name in arithmetic is fine only
+// if every assignment in the same text gives it an integer, and nothing else can set it: `read`, `declare`, a
+// builtin with names as arguments, a program whose name is not known, or the shell itself (REPLY, OLDPWD).
+// The question is answered after the whole text was read, since an assignment further down counts too, for a
+// loop may come back.
+//
+// UID and EUID are not among the variables that are integers from the start: bash takes them from the
+// environment, and evaluates that.
+#include "shell/integer_variables.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -18,11 +29,11 @@ constexpr std::string_view kLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNO
 constexpr std::string_view kDigits = "0123456789";
 
 // Builtins that give the variables which their arguments name another value.
-bool sets_arguments(const Part& part) noexcept {
+bool sets_arguments(const SimpleCommand& command) noexcept {
   constexpr std::string_view kSetters[] = {"read",  "readarray", "mapfile", "getopts",  "let",   "wait",
                                            "local", "declare",   "typeset", "readonly", "export"};
-  const std::string_view name = program_name(part);
-  if (name == "printf") return printf_sets(part.argv);
+  const std::string_view name = program_name(command);
+  if (name == "printf") return printf_sets(command.argv);
   return std::ranges::find(kSetters, name) != std::end(kSetters);
 }
 
@@ -100,23 +111,23 @@ bool printf_sets(std::span<const Word> argv) noexcept {
   return !word.fixed || (at == 1 && word.text.starts_with("-v")) || has_count_conversion(word.text);
 }
 
-void Numbers::assign(std::string_view name, bool integer) {
-  const auto [place, is_new] = assigned_.try_emplace(std::string(name), integer);
-  if (!is_new) place->second = place->second && integer;
+void IntegerVariables::assign(std::string_view name, bool integer) {
+  const auto [entry, is_new] = assigned_.try_emplace(std::string(name), integer);
+  if (!is_new) entry->second = entry->second && integer;
 }
 
-void Numbers::evaluate(std::string_view name, Span where) { evaluated_.try_emplace(std::string(name), where); }
+void IntegerVariables::evaluate(std::string_view name, Span where) { evaluated_.try_emplace(std::string(name), where); }
 
-std::optional<Span> Numbers::doubtful(const Script& script) const {
+std::optional<Span> IntegerVariables::doubtful(const Script& script) const {
   if (evaluated_.empty()) return std::nullopt;
   std::set<std::string_view> set;
   bool any = doubt_all_;
-  for (const Part& part : script.parts) {
-    if (!part.argv.empty() && program_name(part).empty()) any = true;
-    if (!sets_arguments(part)) continue;
-    for (std::size_t i = 1; i < part.argv.size(); ++i) {
-      any = any || !part.argv[i].fixed;
-      set.insert(part.argv[i].text);
+  for (const SimpleCommand& command : script.commands) {
+    if (!command.argv.empty() && program_name(command).empty()) any = true;
+    if (!sets_arguments(command)) continue;
+    for (std::size_t i = 1; i < command.argv.size(); ++i) {
+      any = any || !command.argv[i].fixed;
+      set.insert(command.argv[i].text);
     }
   }
   for (const auto& [name, where] : evaluated_) {

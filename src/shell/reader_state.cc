@@ -1,4 +1,4 @@
-#include "shell/reading.h"
+#include "shell/reader_state.h"
 
 #include <tree_sitter/api.h>
 
@@ -12,28 +12,28 @@
 
 #include "base/processor_time.h"
 #include "shell/grammar.h"
-#include "shell/letters.h"
+#include "shell/grammar_check.h"
 #include "shell/script.h"
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 namespace belljar::shell {
 
-Span Reading::whole() const noexcept {
+Span ReaderState::whole() const noexcept {
   return shown_at({0, static_cast<std::uint32_t>(std::min<std::size_t>(text.size(), UINT32_MAX))});
 }
 
-void Reading::unread(Span where, std::string reason) {
+void ReaderState::unread(Span where, std::string reason) {
   Unread found{std::move(reason), where};
   // A loop that is written out meets each place again.
   if (rounds > 0 && std::ranges::find(out.unread, found) != out.unread.end()) return;
   out.unread.push_back(std::move(found));
 }
 
-bool Reading::full(TSNode node) {
+bool ReaderState::full(TSNode node) {
   const bool deep = depth > kMaxDepth;
   const bool late = processor_time() > deadline;
-  if (!deep && !late && out.parts.size() < kMaxParts) return false;
-  if (out.unread.size() < kMaxParts)
+  if (!deep && !late && out.commands.size() < kMaxCommands) return false;
+  if (out.unread.size() < kMaxCommands)
     unread(span(node), deep   ? "the text nests deeper than is judged"
                        : late ? "the text takes too long to judge"
                               : "the text has more commands than are judged");
@@ -50,7 +50,7 @@ bool has_fields(Kind kind) noexcept {
 
 }  // namespace
 
-std::vector<Child> Reading::children(TSNode node, bool blank_between) {
+std::vector<Child> ReaderState::children(TSNode node, bool blank_between) {
   std::vector<Child> found;
   TSTreeCursor cursor = ts_tree_cursor_new(node);
   std::uint32_t end = ts_node_start_byte(node);
@@ -76,32 +76,33 @@ std::vector<Child> Reading::children(TSNode node, bool blank_between) {
   return found;
 }
 
-void Reading::settle() {
-  add_places(place.perhaps, std::exchange(place.failed, {}));
+void ReaderState::settle() {
+  add_directories(cwd.possible_directories, std::exchange(cwd.failed, {}));
   constexpr std::size_t kMaxPlaces = 8;
-  if (place.perhaps.size() <= kMaxPlaces) return;
-  place.perhaps.resize(kMaxPlaces);
+  if (cwd.possible_directories.size() <= kMaxPlaces) return;
+  cwd.possible_directories.resize(kMaxPlaces);
   unread(whole(), "the text may run in more directories than are judged");
 }
 
-void Reading::left(const Whereabouts& before) {
-  if (before.directory != place.directory || before.perhaps != place.perhaps) add_places(place.failed, all_of(before));
+void ReaderState::left(const WorkingDirectory& before) {
+  if (before.directory != cwd.directory || before.possible_directories != cwd.possible_directories)
+    add_directories(cwd.failed, all_of(before));
 }
 
-void Reading::move(const Part& part) {
-  if (!is_cd(part)) return;
-  const Whereabouts before = place;
-  place.directory = directory_after(part, before.directory);
-  place.perhaps.clear();
+void ReaderState::move(const SimpleCommand& command) {
+  if (!is_cd(command)) return;
+  const WorkingDirectory before = cwd;
+  cwd.directory = directory_after(command, before.directory);
+  cwd.possible_directories.clear();
   std::vector<std::string> moved;
-  for (const std::string& each : before.perhaps) moved.push_back(directory_after(part, each));
-  std::erase(moved, place.directory);
-  add_places(place.perhaps, moved);
+  for (const std::string& each : before.possible_directories) moved.push_back(directory_after(command, each));
+  std::erase(moved, cwd.directory);
+  add_directories(cwd.possible_directories, moved);
   // It does not run where a redirection fails.
-  const bool opens = std::ranges::any_of(part.redirects, [](const Redirect& each) {
+  const bool opens = std::ranges::any_of(command.redirects, [](const Redirect& each) {
     return each.target.text != "/dev/null" && each.target.text != "1" && each.target.text != "2";
   });
-  if (opens || !surely_exists(place.directory)) add_places(place.failed, all_of(before));
+  if (opens || !surely_exists(cwd.directory)) add_directories(cwd.failed, all_of(before));
 }
 
 }  // namespace belljar::shell

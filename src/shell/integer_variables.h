@@ -15,7 +15,7 @@
 
 namespace belljar::shell {
 
-class Numbers {
+class IntegerVariables {
  public:
   // The text gives `name` a value; `integer` when that is an integer whatever happens.
   void assign(std::string_view name, bool integer);

@@ -1,4 +1,5 @@
-// The parts of belljar-full: each is all of a main(). `argv`: the program's name, then the words from the command's on.
+// The components of belljar-full (cli/components.h): each is all of a main(). `argv`: the program's name, then the words from the
+// command's on.
 #pragma once
 
 namespace belljar::cli {

@@ -9,7 +9,7 @@
 
 namespace belljar::cli {
 
-struct ShowOptions {
+struct PrintOptions {
   bool json = false;    // each event as an object on stdout
   bool live = false;    // the model's words on stdout as they come
   bool status = false;  // stderr is a terminal: "..." while the model thinks
@@ -17,9 +17,9 @@ struct ShowOptions {
 };
 
 // One thread at a time.
-class Show {
+class EventPrinter {
  public:
-  explicit Show(ShowOptions options) : options_(options) {}
+  explicit EventPrinter(PrintOptions options) : options_(options) {}
   void operator()(const AgentEvent& event);
   // Ends what stands on the line.
   void end_line();
@@ -29,7 +29,7 @@ class Show {
   void tell(const AgentEvent& event, std::string_view mark, std::string_view colour, const std::string& text);
   void status(bool on);
 
-  const ShowOptions options_;
+  const PrintOptions options_;
   bool status_on_ = false, in_text_ = false;
 };
 

@@ -1,4 +1,4 @@
-#include "cli/agent/show.h"
+#include "cli/agent/display.h"
 
 #include <unistd.h>
 
@@ -83,30 +83,30 @@ std::string event_json(const AgentEvent& event) {
   return agent::dump(json) + "\n";
 }
 
-void Show::status(bool on) {
+void EventPrinter::status(bool on) {
   if (!options_.status || on == status_on_) return;
   put(STDERR_FILENO, on ? "..." : "\r\033[K");
   status_on_ = on;
 }
 
-void Show::end_line() {
+void EventPrinter::end_line() {
   status(false);
   if (in_text_) put(STDOUT_FILENO, "\n");
   in_text_ = false;
 }
 
-void Show::tell(const AgentEvent& event, std::string_view mark, std::string_view colour, const std::string& text) {
+void EventPrinter::tell(const AgentEvent& event, std::string_view mark, std::string_view colour, const std::string& text) {
   end_line();
   const std::string line = format("{}{} {}", event.agent.empty() ? "" : "    ", mark, text);
   put(STDERR_FILENO, options_.colour ? format("{}{}\033[0m\n", colour, line) : line + "\n");
 }
 
-void Show::operator()(const AgentEvent& event) {
+void EventPrinter::operator()(const AgentEvent& event) {
   if (options_.json) put(STDOUT_FILENO, event_json(event));
   else show(event);
 }
 
-void Show::show(const AgentEvent& event) {
+void EventPrinter::show(const AgentEvent& event) {
   switch (event.kind) {
     case Kind::kModelBegins:
       status(!in_text_);

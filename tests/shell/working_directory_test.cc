@@ -1,4 +1,4 @@
-#include "shell/whereabouts.h"
+#include "shell/working_directory.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 namespace belljar::guard {
 namespace {
 
-TEST(Whereabouts, ACdInsideABranchIsRemembered) {
+TEST(WorkingDirectory, ACdInsideABranchIsRemembered) {
   expect_rows({
       {"if test -d x; then cd /etc; fi; tee x", "prompt system-write", "if test -d x; then cd out; fi; tee x"},
       {"if test -d x; then cd /etc; else cd /usr; fi; tee x", "prompt system-write",
@@ -30,7 +30,7 @@ TEST(Whereabouts, ACdInsideABranchIsRemembered) {
   });
 }
 
-TEST(Whereabouts, ABranchBeginsWhereItsTestsEnded) {
+TEST(WorkingDirectory, ABranchBeginsWhereItsTestsEnded) {
   expect_rows({
       {"if a; then tee x; else cd /etc; tee x; fi", "forbid system-write", "if a; then cd /etc; else tee x; fi"},
       {"if a; then :; elif cd /etc; then tee x; fi", "forbid system-write", "if a; then cd /etc; elif b; then tee x; fi"},
@@ -38,7 +38,7 @@ TEST(Whereabouts, ABranchBeginsWhereItsTestsEnded) {
   });
 }
 
-TEST(Whereabouts, ABranchThatLeavesTheShellLeadsNowhere) {
+TEST(WorkingDirectory, ABranchThatLeavesTheShellLeadsNowhere) {
   expect_rows({
       {"if a; then cd /; exit 1 & fi; rm -rf etc", "prompt remove-root", "if a; then cd /; exit 1; fi; rm -rf etc"},
       {"if a; then cd /; exit 1; else cd /; fi; rm -rf etc", "forbid remove-root",
@@ -48,7 +48,7 @@ TEST(Whereabouts, ABranchThatLeavesTheShellLeadsNowhere) {
   });
 }
 
-TEST(Whereabouts, ACdInsideALoopIsRemembered) {
+TEST(WorkingDirectory, ACdInsideALoopIsRemembered) {
   expect_rows({
       {"for i in a b; do cd /etc; done; tee x", "forbid system-write", "for i in a b; do cd /tmp; done; tee x"},
       {"for i in $(ls); do cd /etc; done; tee x", "prompt system-write", "for i in $(ls); do cd /tmp; done; tee x"},
@@ -68,7 +68,7 @@ TEST(Whereabouts, ACdInsideALoopIsRemembered) {
   });
 }
 
-TEST(Whereabouts, ACdThatTheShellItselfRunsIsFollowed) {
+TEST(WorkingDirectory, ACdThatTheShellItselfRunsIsFollowed) {
   expect_rows({
       {"command cd /etc; tee x", "forbid system-write", "command -v cd; tee x"},
       {"builtin cd -- /etc && tee x", "forbid system-write", "builtin cd -- /tmp && tee x"},
@@ -77,7 +77,7 @@ TEST(Whereabouts, ACdThatTheShellItselfRunsIsFollowed) {
   });
 }
 
-TEST(Whereabouts, AReturnLeavesAFunctionFromWhereItStands) {
+TEST(WorkingDirectory, AReturnLeavesAFunctionFromWhereItStands) {
   expect_rows({
       {"cd /; f() { [ -d /x ] || return 1; cd /tmp; }; f; rm -rf etc", "prompt remove-root",
        "cd out; f() { [ -d /x ] || return 1; cd /tmp; }; f; rm -rf etc"},
@@ -93,7 +93,7 @@ TEST(Whereabouts, AReturnLeavesAFunctionFromWhereItStands) {
   });
 }
 
-TEST(Whereabouts, OnlyAPlainExitLeaves) {
+TEST(WorkingDirectory, OnlyAPlainExitLeaves) {
   expect_rows({
       {"cd /etc; if false; then cd /tmp; else return; fi; tee passwd", "prompt system-write",
        "cd /etc; if false; then cd /tmp; else exit; fi; tee passwd"},
@@ -110,7 +110,7 @@ TEST(Whereabouts, OnlyAPlainExitLeaves) {
   });
 }
 
-TEST(Whereabouts, AnEvalMovesOnlyTheShellThatRunsIt) {
+TEST(WorkingDirectory, AnEvalMovesOnlyTheShellThatRunsIt) {
   expect_rows({
       {"cd /etc; env eval 'cd /tmp'; tee passwd", "forbid system-write", "cd /etc; eval 'cd /tmp'; tee passwd"},
       {"cd /etc; nohup eval 'cd /tmp'; tee passwd", "forbid system-write", "cd /etc; command eval 'cd /tmp'; tee passwd"},
@@ -125,7 +125,7 @@ TEST(Whereabouts, AnEvalMovesOnlyTheShellThatRunsIt) {
   });
 }
 
-TEST(Whereabouts, AFunctionMayNotBeDefined) {
+TEST(WorkingDirectory, AFunctionMayNotBeDefined) {
   expect_rows({
       {"cd /etc; if false; then f() { cd /tmp; }; fi; f; tee passwd", "prompt system-write",
        "cd /etc; if false; then f() { cd /tmp; }; fi; f && tee passwd"},
@@ -137,7 +137,7 @@ TEST(Whereabouts, AFunctionMayNotBeDefined) {
   });
 }
 
-TEST(Whereabouts, AFunctionThatIsDefinedLaterMovesItsCaller) {
+TEST(WorkingDirectory, AFunctionThatIsDefinedLaterMovesItsCaller) {
   expect_rows({
       {"main() { go; tee passwd; }; go() { cd /etc; }; main", "forbid system-write",
        "main() { go; tee passwd; }; go() { cd /tmp; }; main"},
@@ -150,7 +150,7 @@ TEST(Whereabouts, AFunctionThatIsDefinedLaterMovesItsCaller) {
   EXPECT_EQ(judged(calls), "allow") << "the same body is one body";
 }
 
-TEST(Whereabouts, ABuiltinIsFoundBehindCommandAndWithItsOptions) {
+TEST(WorkingDirectory, ABuiltinIsFoundBehindCommandAndWithItsOptions) {
   expect_rows({
       {"while true; do cd /etc; command break; cd /tmp; done; tee passwd", "prompt system-write",
        "while true; do cd out; command break; cd /tmp; done; tee passwd"},
@@ -161,7 +161,7 @@ TEST(Whereabouts, ABuiltinIsFoundBehindCommandAndWithItsOptions) {
   });
 }
 
-TEST(Whereabouts, AFunctionIsJudgedWhereItIsCalledToo) {
+TEST(WorkingDirectory, AFunctionIsJudgedWhereItIsCalledToo) {
   expect_rows({
       {"f() { tee x; }; cd /etc; f", "forbid system-write", "f() { tee x; }; cd /tmp; f"},
       {"f() { cd /etc; }; f; tee x", "forbid system-write", "f() { cd /etc; }; tee x"},

@@ -23,27 +23,30 @@
 
 namespace belljar::mcp {
 
-enum class Say { kRun, kAsk, kRefuse };
+// The word of command rules and permission on an act.
+enum class OpinionKind { kRun, kAsk, kRefuse };
 struct Opinion {
-  Say say = Say::kRun;
+  OpinionKind kind = OpinionKind::kRun;
   std::string reason, next;
 };
-// What became of a question.
-struct Answered : ToolVerdict {
+// The answer to a question whether an act may be done.
+struct QuestionOutcome : ToolVerdict {
   ReviewAnswer answer = ReviewAnswer::kDeny;
   std::string by;  // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
 };
-// What the rules say of an act, before anybody is asked. From any thread.
+// Judges an act by the rules, before anybody is asked. Called from any thread.
 using Judge = std::function<Opinion(const ToolRequest&)>;
 
-struct BoxWish {
+// Which sandbox is wanted.
+struct SandboxSpec {
   std::optional<std::string> workspace;  // unset: what the command line says
   bool read_only = false;                // narrower than the command line
   unsigned number = 0;                   // of those the client made; 0: the default one
-  bool operator==(const BoxWish&) const = default;
+  bool operator==(const SandboxSpec&) const = default;
 };
 
-struct MadeBox {
+// A sandbox as the program makes it, with all that judging and recording its calls needs.
+struct SandboxSetup {
   std::shared_ptr<Sandbox> sandbox;                  // not started
   std::string named;                                 // another absolute name of its workspace, as it was given; empty: it has none
   std::vector<std::string> shell;                    // ToolOptions::shell, where the texts are Belljar's own
@@ -60,7 +63,7 @@ struct MadeBox {
 };
 // `closing` is for the sandbox's start(), the first and any later: cancelled once the client is gone. Errors: as load_policy and
 // make_sandbox.
-using BoxMaker = std::function<Result<MadeBox>(const BoxWish&, const CancelToken& closing)>;
+using SandboxMaker = std::function<Result<SandboxSetup>(const SandboxSpec&, const CancelToken& closing)>;
 
 // One call of a tool, from its message to its answer.
 struct Call {
@@ -68,17 +71,17 @@ struct Call {
   std::optional<ToolVerdict> verdict;  // unset: nobody was asked
 };
 
-// What a call is about to be done in.
-struct BoxPlace {
+// Where an act would be done, and how it is recorded.
+struct ActContext {
   std::string workspace;
   CallRecorder record;  // may be empty
   std::shared_ptr<const Redactor> secrets;
 };
 
 // Shared by the calls that use it. Its commands end with it.
-struct Box {
+struct ClientSandbox {
   std::string id;
-  BoxWish wish;
+  SandboxSpec spec;
   std::shared_ptr<Sandbox> sandbox;
   std::string policy;
   std::function<ToolVerdict(const ToolRequest&, Call&)> hook;  // what is asked before a change; writes the verdict down
@@ -92,46 +95,47 @@ struct Box {
   std::chrono::system_clock::time_point created;
 };
 
-struct BoxHost {
-  BoxMaker make;
+// The services of the session that its sandboxes use.
+struct SandboxHost {
+  SandboxMaker make;
   ToolOptions tools;  // the hook is the host's
   // Between the judge's word and the act.
-  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const BoxPlace&, const Call&)> decide;
+  std::function<ToolVerdict(const Opinion&, const ToolRequest&, const ActContext&, const Call&)> decide;
   std::function<void(std::string_view level, std::string text)> log;
 };
 
 // Safe from any thread.
-class Boxes {
+class ClientSandboxes {
  public:
   static constexpr std::string_view kDefault = "default";
   static constexpr std::size_t kMost = 8;
 
-  explicit Boxes(BoxHost host) : host_(std::move(host)) {}
-  ~Boxes() { kill_all(); }
-  Boxes(const Boxes&) = delete;
-  Boxes& operator=(const Boxes&) = delete;
+  explicit ClientSandboxes(SandboxHost host) : host_(std::move(host)) {}
+  ~ClientSandboxes() { kill_all(); }
+  ClientSandboxes(const ClientSandboxes&) = delete;
+  ClientSandboxes& operator=(const ClientSandboxes&) = delete;
 
   // The default one, for this workspace; made when it is first asked for, and anew when the workspace is another or it has ended.
-  Result<std::shared_ptr<Box>> get_default(const BoxWish& wish);
+  Result<std::shared_ptr<ClientSandbox>> get_default(const SandboxSpec& spec);
   // Started anew where it has ended. Errors: kNotFound.
-  Result<std::shared_ptr<Box>> get(const std::string& id);
-  Result<std::shared_ptr<Box>> create(const BoxWish& wish);
-  std::vector<std::shared_ptr<Box>> list() const;
+  Result<std::shared_ptr<ClientSandbox>> get(const std::string& id);
+  Result<std::shared_ptr<ClientSandbox>> create(const SandboxSpec& spec);
+  std::vector<std::shared_ptr<ClientSandbox>> list() const;
   Result<void> kill(const std::string& id);
   // Also ends a start that is under way.
   void kill_all() noexcept;
 
  private:
-  Result<std::shared_ptr<Box>> make(std::string id, const BoxWish& wish);
-  Result<std::shared_ptr<Box>> alive(std::shared_ptr<Box> box);
+  Result<std::shared_ptr<ClientSandbox>> make(std::string id, const SandboxSpec& spec);
+  Result<std::shared_ptr<ClientSandbox>> alive(std::shared_ptr<ClientSandbox> entry);
 
-  const BoxHost host_;
+  const SandboxHost host_;
   // A start may hang (a file system that does not answer), and who waits for it holds mutex_. Without a descriptor it never ends
   // one.
   const CancelToken closing_ = CancelToken::create().value_or(CancelToken());
   mutable std::mutex mutex_;
   // guarded by mutex_
-  std::map<std::string, std::shared_ptr<Box>> boxes_;
+  std::map<std::string, std::shared_ptr<ClientSandbox>> sandboxes_;
   unsigned serial_ = 0;
   bool closed_ = false;
 };
