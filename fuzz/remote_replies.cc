@@ -13,7 +13,7 @@
 #include "remote/e2b/events.h"
 #include "remote/json.h"
 #include "remote/search.h"
-#include "remote/shell/looked.h"
+#include "remote/shell/command_status.h"
 #include "remote/volcengine/envelope.h"
 #include "remote/volcengine/reply.h"
 

@@ -27,7 +27,7 @@
 #include "policy/paths.h"
 #include "runtime/limits.h"
 #include "runtime/living.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 
 namespace belljar::cli {
 namespace {

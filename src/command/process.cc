@@ -26,7 +26,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "command/ending.h"
-#include "command/run.h"
+#include "command/running_command.h"
 
 namespace belljar::command {
 

@@ -8,7 +8,7 @@
 
 #include "belljar/process.h"
 #include "belljar/result.h"
-#include "command/run.h"
+#include "command/running_command.h"
 
 namespace belljar::command {
 

@@ -2,7 +2,7 @@
 // still delivered once it has ended. The same for `run`, for `exec` in a sandbox that stays, and for containers and clouds.
 //
 // What a front does with signals: INT, TERM, HUP, QUIT, USR1 and USR2 are passed on. A second INT soon after the first means KILL.
-// TERM, or a terminal that goes away, means the end: KILL follows after the grace (told_to_end.h). TSTP stops the command and then
+// TERM, or a terminal that goes away, means the end: KILL follows after the grace (term_grace.h). TSTP stops the command and then
 // us, CONT continues both. WINCH is a new size of its terminal. Once the command has ended, a signal that would end us ends the
 // waiting for slow readers.
 #pragma once
@@ -21,8 +21,8 @@
 #include "front/pump.h"
 #include "front/signals.h"
 #include "front/stdio.h"
+#include "front/term_grace.h"
 #include "front/terminal.h"
-#include "front/told_to_end.h"
 
 namespace belljar::front {
 

@@ -14,7 +14,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "command/request.h"
-#include "command/run.h"
+#include "command/running_command.h"
 
 namespace belljar::remote {
 

@@ -12,7 +12,7 @@
 
 #include "belljar/cancel.h"
 #include "belljar/result.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "remote/search.h"
 
 namespace belljar::remote {

@@ -14,7 +14,7 @@
 #include "belljar/units.h"
 #include "command/request.h"
 #include "policy/backends.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 
 namespace belljar::remote {
 namespace {

@@ -16,10 +16,10 @@
 #include "belljar/sandbox.h"
 #include "command/process.h"
 #include "runtime/embed.h"
-#include "session/core.h"
 #include "session/lifecycle.h"
+#include "session/live_command.h"
+#include "session/live_instance.h"
 #include "session/over_files.h"
-#include "session/running.h"
 #include "txn/store.h"
 
 namespace belljar::session {

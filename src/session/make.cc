@@ -28,10 +28,10 @@
 #include "policy/backends.h"
 #include "policy/check_policy.h"
 #include "runtime/embed.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 #include "runtime/violations.h"
 #include "session/chosen.h"
-#include "session/contained.h"
+#include "session/container_sandbox.h"
 #include "session/lifecycle.h"
 #include "session/live.h"
 

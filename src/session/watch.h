@@ -6,7 +6,7 @@
 
 #include "belljar/result.h"
 #include "belljar/watch.h"
-#include "session/core.h"
+#include "session/live_instance.h"
 
 namespace belljar::session {
 

@@ -17,7 +17,7 @@
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/events.h"
 #include "remote/paths.h"
 #include "remote/search.h"

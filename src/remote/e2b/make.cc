@@ -22,7 +22,7 @@
 #include "remote/cloud.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/files.h"
 #include "remote/environment.h"

@@ -18,8 +18,8 @@
 #include "belljar/result.h"
 #include "remote/paths.h"
 #include "remote/search.h"
-#include "remote/shell/core.h"
 #include "remote/shell/scripts.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 namespace {

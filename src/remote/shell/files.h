@@ -11,7 +11,7 @@
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "remote/files.h"
-#include "remote/shell/core.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 

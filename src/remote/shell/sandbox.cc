@@ -18,9 +18,9 @@
 #include "remote/paths.h"
 #include "remote/report.h"
 #include "remote/sandbox.h"
-#include "remote/shell/core.h"
 #include "remote/shell/files.h"
 #include "remote/shell/machine.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 namespace {

@@ -1,4 +1,4 @@
-#include "session/contained_box.h"
+#include "session/networked_container.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -22,7 +22,7 @@
 #include "belljar/result.h"
 #include "launch/plan.h"
 #include "policy/defaults.h"
-#include "session/live_outlet.h"
+#include "session/live_egress.h"
 
 namespace belljar::session {
 namespace {

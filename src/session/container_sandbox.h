@@ -19,10 +19,10 @@
 #include "command/process.h"
 #include "command/request.h"
 #include "runtime/embed.h"
-#include "session/contained_box.h"
-#include "session/contained_run.h"
+#include "session/container_command.h"
 #include "session/files.h"
 #include "session/lifecycle.h"
+#include "session/networked_container.h"
 #include "session/over_files.h"
 
 namespace belljar::session {

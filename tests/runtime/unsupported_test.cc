@@ -1,5 +1,5 @@
 // What no backend can hold is refused by name before anything starts.
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "remote/shell/looked.h"
+#include "remote/shell/command_status.h"
 
 #include <array>
 #include <charconv>

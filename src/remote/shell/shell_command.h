@@ -11,9 +11,9 @@
 #include <string_view>
 
 #include "base/unique_fd.h"
-#include "remote/run.h"
-#include "remote/shell/core.h"
-#include "remote/shell/looked.h"
+#include "remote/remote_command.h"
+#include "remote/shell/command_status.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 

@@ -1,4 +1,4 @@
-#include "remote/e2b/run.h"
+#include "remote/e2b/e2b_command.h"
 
 #include <signal.h>
 #include <sys/timerfd.h>
@@ -30,13 +30,13 @@
 #include "belljar/result.h"
 #include "command/ending.h"
 #include "command/request.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "http/client.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/events.h"
 #include "remote/marked.h"
-#include "remote/run.h"
+#include "remote/remote_command.h"
 #include "runtime/json.h"
 
 namespace belljar::remote::e2b {

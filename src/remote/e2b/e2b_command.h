@@ -10,10 +10,10 @@
 
 #include "base/unique_fd.h"
 #include "base/wake.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/events.h"
 #include "remote/frames.h"
-#include "remote/run.h"
+#include "remote/remote_command.h"
 
 namespace belljar::remote::e2b {
 

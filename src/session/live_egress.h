@@ -17,7 +17,7 @@
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
 #include "runtime/interception.h"
-#include "runtime/outlet.h"
+#include "runtime/sandbox_egress.h"
 #include "runtime/violations.h"
 
 namespace belljar::session {

@@ -1,4 +1,4 @@
-#include "remote/run.h"
+#include "remote/remote_command.h"
 
 #include <signal.h>
 

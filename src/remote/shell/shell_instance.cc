@@ -1,4 +1,4 @@
-#include "remote/shell/core.h"
+#include "remote/shell/shell_instance.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -21,12 +21,12 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "command/request.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "remote/marked.h"
 #include "remote/paths.h"
 #include "remote/shell/machine.h"
-#include "remote/shell/run.h"
 #include "remote/shell/scripts.h"
+#include "remote/shell/shell_command.h"
 
 namespace belljar::remote::shell {
 namespace {

@@ -1,4 +1,4 @@
-#include "session/core.h"
+#include "session/live_instance.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -18,7 +18,7 @@
 #include "base/remove_tree.h"
 #include "kernel/cgroup.h"
 #include "runtime/enforcement.h"
-#include "runtime/parts.h"
+#include "runtime/start_inputs.h"
 
 namespace belljar::session {
 namespace {

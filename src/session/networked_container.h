@@ -14,7 +14,7 @@
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
-#include "session/live_outlet.h"
+#include "session/live_egress.h"
 
 namespace belljar::session {
 

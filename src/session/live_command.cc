@@ -1,4 +1,4 @@
-#include "session/running.h"
+#include "session/live_command.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -16,7 +16,7 @@
 #include "base/patience.h"
 #include "base/write_all.h"
 #include "command/ending.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "runtime/run.h"
 #include "runtime/start_failure.h"
 #include "runtime/violations.h"

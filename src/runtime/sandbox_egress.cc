@@ -1,4 +1,4 @@
-#include "runtime/outlet.h"
+#include "runtime/sandbox_egress.h"
 
 #include <netinet/in.h>
 #include <sys/resource.h>

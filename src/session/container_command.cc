@@ -1,4 +1,4 @@
-#include "session/contained_run.h"
+#include "session/container_command.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "base/patience.h"
 #include "base/thread.h"
 #include "command/ending.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "runtime/run.h"
 #include "runtime/violations.h"
 

@@ -11,7 +11,7 @@
 #include <string>
 
 #include "belljar/error.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "remote/commands.h"
 
 namespace belljar::remote {

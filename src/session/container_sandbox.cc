@@ -1,4 +1,4 @@
-#include "session/contained.h"
+#include "session/container_sandbox.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -53,15 +53,15 @@
 #include "runtime/enforcement.h"
 #include "runtime/interception.h"
 #include "runtime/limits.h"
-#include "runtime/outlet.h"
-#include "runtime/unserved.h"
-#include "session/contained_box.h"
-#include "session/contained_run.h"
+#include "runtime/sandbox_egress.h"
+#include "runtime/unsupported.h"
+#include "session/container_command.h"
 #include "session/ended.h"
 #include "session/files.h"
 #include "session/in_time.h"
 #include "session/lifecycle.h"
-#include "session/live_outlet.h"
+#include "session/live_egress.h"
+#include "session/networked_container.h"
 
 namespace belljar {
 

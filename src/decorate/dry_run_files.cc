@@ -1,4 +1,4 @@
-#include "decorate/pretended.h"
+#include "decorate/dry_run_files.h"
 
 #include <algorithm>
 #include <climits>

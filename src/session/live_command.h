@@ -12,8 +12,8 @@
 #include <string>
 
 #include "base/unique_fd.h"
-#include "command/run.h"
-#include "session/core.h"
+#include "command/running_command.h"
+#include "session/live_instance.h"
 #include "session/tree_kill.h"
 
 namespace belljar::session {

@@ -30,7 +30,7 @@
 #include "runtime/used_names.h"
 #include "runtime/violations.h"
 #include "session/files.h"
-#include "session/live_outlet.h"
+#include "session/live_egress.h"
 #include "session/reactor.h"
 
 namespace belljar::session {

@@ -1,4 +1,4 @@
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 
 #include <chrono>
 #include <memory>
@@ -8,8 +8,8 @@
 #include "belljar/cancel.h"
 #include "belljar/result.h"
 #include "command/request.h"
-#include "command/run.h"
-#include "remote/e2b/run.h"
+#include "command/running_command.h"
+#include "remote/e2b/e2b_command.h"
 #include "remote/marked.h"
 
 namespace belljar::remote::e2b {

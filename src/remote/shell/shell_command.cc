@@ -1,4 +1,4 @@
-#include "remote/shell/run.h"
+#include "remote/shell/shell_command.h"
 
 #include <signal.h>
 #include <sys/epoll.h>
@@ -25,13 +25,13 @@
 #include "belljar/result.h"
 #include "command/ending.h"
 #include "command/request.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "command/streams.h"
-#include "remote/run.h"
-#include "remote/shell/core.h"
-#include "remote/shell/looked.h"
+#include "remote/remote_command.h"
+#include "remote/shell/command_status.h"
 #include "remote/shell/machine.h"
 #include "remote/shell/scripts.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 namespace {

@@ -1,4 +1,4 @@
-#include "command/run.h"
+#include "command/running_command.h"
 
 #include <chrono>
 #include <ctime>

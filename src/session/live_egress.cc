@@ -1,4 +1,4 @@
-#include "session/live_outlet.h"
+#include "session/live_egress.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -14,7 +14,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "belljar/sandbox.h"
-#include "runtime/outlet.h"
+#include "runtime/sandbox_egress.h"
 #include "runtime/violations.h"
 
 namespace belljar::session {

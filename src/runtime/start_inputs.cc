@@ -1,4 +1,4 @@
-#include "runtime/parts.h"
+#include "runtime/start_inputs.h"
 
 #include <unistd.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "backend/container/channel.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "runtime/violations.h"
-#include "session/contained_box.h"
+#include "session/networked_container.h"
 
 namespace belljar::session {
 
