@@ -60,14 +60,14 @@ namespace {
 
 constexpr std::size_t kShownViolations = 20;
 
-runtime::Session make_session(const RunFlags& given, const policy::Effective& effective, const std::string& workspace) {
+runtime::RunSettings make_session(const RunFlags& given, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
-  runtime::Session session;
+  runtime::RunSettings session;
   session.origins = &effective.origins;
   session.complete = &effective.complete;
   if (given.txn || given.txn_name)
     session.transaction = txn::Place{workspace, default_state_dir(), given.txn_name.value_or("default")};
-  session.signals = front::Signals::Take::kForwarded;
+  session.signals = front::Signals::Mode::kForwarded;
   session.time_steps = given.verbose;
   session.front_ends = true;
   session.interceptor = interceptor_of_this_program();
@@ -83,7 +83,7 @@ runtime::Session make_session(const RunFlags& given, const policy::Effective& ef
 std::string counted(std::uint64_t acts) { return format("{} {}", acts, acts == 1 ? "act was" : "acts were"); }
 
 // One line each; what the sandbox wrote is escaped.
-void tell_people(const runtime::Ran& ran, bool verbose) {
+void tell_people(const runtime::RunOutcome& ran, bool verbose) {
   const ExecResult& result = ran.result;
   for (const std::string& note : ran.notes) print_note(note);
   if (ran.start_failure) print_error(*ran.start_failure);
@@ -155,16 +155,17 @@ Result<LoadedPolicy> load(const RunFlags& given, Command& command) {
 }
 
 // Nothing runs before a backend has said that it holds what the policy requires.
-Result<runtime::Ran> run_first(const RunFlags& given, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
-                               const backend::Workplace& place, const std::vector<std::string>& caller_env, RunRecord& record) {
+Result<runtime::RunOutcome> run_first(const RunFlags& given, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
+                                      const backend::Workplace& place, const std::vector<std::string>& caller_env,
+                                      RunRecord& record) {
   const backend::RealHost host;
-  runtime::Session session = make_session(given, loaded.effective, place.workspace);
+  runtime::RunSettings session = make_session(given, loaded.effective, place.workspace);
   session.on_ready = [&, told = session.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
   };
   session.launched = choice.settled();
-  return start_first(given, choice, "", record, [&](const std::string& name) -> Result<runtime::Ran> {
+  return start_first(given, choice, "", record, [&](const std::string& name) -> Result<runtime::RunOutcome> {
     loaded.effective.policy.backend = name;
     const auto backend = backend::find_backend(name, host);
     if (!backend) return choice.settle(), backend.error();
@@ -189,7 +190,7 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
-Result<runtime::Ran> run_it(const RunFlags& given, RunRecord& record, std::string& hint) {
+Result<runtime::RunOutcome> run_it(const RunFlags& given, RunRecord& record, std::string& hint) {
   Command command =
       BELLJAR_TRY(command_from(given, given.flags.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(given, load(given, command), record));

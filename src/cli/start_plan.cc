@@ -78,7 +78,7 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
   policy.commands = {};
   policy.permission = {};
   BELLJAR_CHECK(policy::check_policy(policy));
-  BELLJAR_CHECK(runtime::check_served(policy));
+  BELLJAR_CHECK(runtime::check_supported(policy));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
   if (!policy::is_backend(policy.backend))
     return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(policy.backend)))

@@ -35,7 +35,7 @@ using std::chrono::milliseconds;
 class Followed {
  public:
   // Where a callback destroys the last handle of its own command, the thread outlives this: so it shares what it uses.
-  Followed(std::shared_ptr<Run> run, const std::weak_ptr<Home>& home)
+  Followed(std::shared_ptr<RunningCommand> run, const std::weak_ptr<DetachedCommands>& home)
       : state_(std::make_shared<State>(std::move(run))), pid_(state_->run->await_start()) {
     thread_ = start_thread([state = state_, home] {
       state->follow();
@@ -54,7 +54,7 @@ class Followed {
   Followed& operator=(const Followed&) = delete;
 
   int pid() const noexcept { return pid_; }
-  Run& run() const noexcept { return *state_->run; }
+  RunningCommand& run() const noexcept { return *state_->run; }
   bool ended() const {
     const std::lock_guard lock(state_->mutex);
     return state_->over();
@@ -74,8 +74,8 @@ class Followed {
  private:
   // Of the thread and this, whichever lives longer.
   struct State {
-    explicit State(std::shared_ptr<Run> given) : run(std::move(given)) {}
-    std::shared_ptr<Run> run;
+    explicit State(std::shared_ptr<RunningCommand> given) : run(std::move(given)) {}
+    std::shared_ptr<RunningCommand> run;
     std::mutex mutex;
     std::condition_variable changed;
     // guarded by mutex
@@ -107,7 +107,7 @@ class Followed {
   };
 
   // Takes the command of `run` out of there: its pipes and eventfds are open for as long as it lies in it.
-  static void leave(Home& home, const Run& run) {
+  static void leave(DetachedCommands& home, const RunningCommand& run) {
     std::shared_ptr<Followed> left;  // destroyed without the lock
     const std::lock_guard lock(home.mutex);
     const auto found = std::ranges::find_if(home.commands, [&](const auto& command) { return &command->run() == &run; });
@@ -125,7 +125,7 @@ namespace {
 
 class Handle final : public Process {
  public:
-  Handle(std::shared_ptr<Followed> command, const std::shared_ptr<Home>& home)
+  Handle(std::shared_ptr<Followed> command, const std::shared_ptr<DetachedCommands>& home)
       : command_(std::move(command)), home_(home), kept_(home != nullptr) {}
   ~Handle() override {
     if (!owner_.is_this()) abandon(command_);
@@ -171,7 +171,7 @@ class Handle final : public Process {
 
  private:
   std::shared_ptr<Followed> command_;
-  std::weak_ptr<Home> home_;
+  std::weak_ptr<DetachedCommands> home_;
   const bool kept_;
   std::mutex writing_;  // writes must not mix
   std::atomic<bool> detached_{false};
@@ -197,13 +197,13 @@ class EndedProcess final : public Process {
 
 }  // namespace
 
-void clear(Home& home) {
+void clear(DetachedCommands& home) {
   std::vector<std::shared_ptr<Followed>> commands;
   const std::lock_guard lock(home.mutex);
   commands.swap(home.commands);
 }
 
-Result<std::unique_ptr<Process>> follow(std::shared_ptr<Run> run, const std::shared_ptr<Home>& home) {
+Result<std::unique_ptr<Process>> follow(std::shared_ptr<RunningCommand> run, const std::shared_ptr<DetachedCommands>& home) {
   try {
     return std::make_unique<Handle>(std::make_shared<Followed>(run, home), home);
   } catch (const std::system_error& failed) {

@@ -25,12 +25,12 @@ using Steady = std::chrono::steady_clock;
 
 }  // namespace
 
-Run::Run(Request request, Clock::Span patience, Clock::Span slack)
+RunningCommand::RunningCommand(Request request, Clock::Span patience, Clock::Span slack)
     : request_(std::move(request)),
       ending_({.timeout = request_.timeout, .idle = {}, .grace = request_.limits.kill_grace, .patience = patience, .slack = slack}),
       streams_(request_) {}
 
-Result<ExecResult> Run::finish() {
+Result<ExecResult> RunningCommand::finish() {
   while (!over()) turn();
   Result<ExecResult> end = result();
   if (streams_.thrown() == nullptr) return end;
@@ -39,42 +39,42 @@ Result<ExecResult> Run::finish() {
 }
 
 // What has come is taken before what is due: a command that ended in time has.
-void Run::turn() {
+void RunningCommand::turn() {
   look();
   if (over()) return;
   if (detached()) ending_.clock().let_run();
-  carry_out(ending_.due(Steady::now(), how()));
+  carry_out(ending_.due(Steady::now(), end_mode()));
   if (over()) return;
   wait(ending_.next());
-  if (!over()) look_at_wishes();
+  if (!over()) handle_control();
 }
 
-void Run::stop(Cause cause, How how) { carry_out(ending_.stop(std::move(cause), how, Steady::now())); }
+void RunningCommand::stop(Cause cause, EndMode how) { carry_out(ending_.stop(std::move(cause), how, Steady::now())); }
 
-void Run::carry_out(Act what) {
-  if (what == Act::kNone || over()) return;
-  act(what);
-  if (what != Act::kGiveUp) ending_.clock().told(Steady::now());
+void RunningCommand::carry_out(EndAction what) {
+  if (what == EndAction::kNone || over()) return;
+  advance_end(what);
+  if (what != EndAction::kGiveUp) ending_.clock().told(Steady::now());
 }
 
-void Run::take(Stream stream, std::string_view bytes) {
-  if (auto cause = streams_.take(stream, bytes)) stop(*std::move(cause), How::kAtOnce);
+void RunningCommand::take(Stream stream, std::string_view bytes) {
+  if (auto cause = streams_.take(stream, bytes)) stop(*std::move(cause), EndMode::kAtOnce);
 }
 
-void Run::look_at_wishes() {
-  wishes_.take();
-  if (wants_end()) stop(cancelled(), how());
+void RunningCommand::handle_control() {
+  control_wake_.take();
+  if (wants_end()) stop(cancelled(), end_mode());
 }
 
-void Run::cancel() noexcept {
+void RunningCommand::cancel() noexcept {
   cancelled_.store(true);
-  wishes_.ring();
+  control_wake_.ring();
 }
 
-void Run::detach() noexcept {
+void RunningCommand::detach() noexcept {
   detached_.store(true);
   streams_.mute();
-  wishes_.ring();
+  control_wake_.ring();
 }
 
 Error no_input(std::string reason) {

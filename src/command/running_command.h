@@ -19,11 +19,11 @@
 
 namespace belljar::command {
 
-class Run {
+class RunningCommand {
  public:
-  virtual ~Run() = default;
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  virtual ~RunningCommand() = default;
+  RunningCommand(const RunningCommand&) = delete;
+  RunningCommand& operator=(const RunningCommand&) = delete;
 
   // --- of the waiter's thread
 
@@ -52,40 +52,40 @@ class Run {
   using Time = Clock::Time;
 
   // `patience`, `slack`: Clock::Terms.
-  Run(Request request, Clock::Span patience, Clock::Span slack = {});
-  bool valid() const noexcept { return wishes_.valid(); }
+  RunningCommand(Request request, Clock::Span patience, Clock::Span slack = {});
+  bool valid() const noexcept { return control_wake_.valid(); }
 
   // --- what a transport is; all of the waiter's thread
 
   virtual bool over() const = 0;
   // Takes what is known already, without a wait.
   virtual void look() {}
-  // Until something comes, one of wishes() is readable, or the deadline; takes what came.
+  // Until something comes, one of control_fds() is readable, or the deadline; takes what came.
   virtual void wait(std::optional<Time> deadline) = 0;
   // Its end has to begin, or to go on. Never once it is over().
-  virtual void act(Act act) = 0;
-  // How it would be ended now, where there is time for a grace.
-  virtual How how() const { return How::kGently; }
+  virtual void advance_end(EndAction act) = 0;
+  // EndMode it would be ended now, where there is time for a grace.
+  virtual EndMode end_mode() const { return EndMode::kGently; }
   // What came of it, once it is over().
   virtual Result<ExecResult> result() = 0;
   // Whether somebody wants its end, or leaves it.
-  virtual void look_at_wishes();
+  virtual void handle_control();
 
   // --- what it uses
 
   void turn();
-  void stop(Cause cause, How how);
-  void carry_out(Act act);
+  void stop(Cause cause, EndMode how);
+  void carry_out(EndAction act);
   void take(Stream stream, std::string_view bytes);
   // For poll(2); -1: none. The first is rung, the second the caller's token.
-  std::array<int, 2> wishes() const noexcept { return {wishes_.get(), token_counts() ? request_.cancel.fd() : -1}; }
+  std::array<int, 2> control_fds() const noexcept { return {control_wake_.get(), token_counts() ? request_.cancel.fd() : -1}; }
   bool wants_end() const noexcept { return cancelled_.load() || (token_counts() && request_.cancel.cancelled()); }
   bool detached() const noexcept { return detached_.load(); }
 
   Request request_;
   Ending ending_;
   Streams streams_;
-  Wake wishes_;
+  Wake control_wake_;
 
  private:
   bool token_counts() const noexcept { return !ending_.ending() && !detached_.load(); }

@@ -199,7 +199,7 @@ class DryRun final : public SandboxDecorator {
 
   std::function<void(const DryRunEntry&)> on_entry_;
   std::mutex mutex_;
-  decorate::Pretended files_;  // guarded by mutex_
+  decorate::DryRunFiles files_;  // guarded by mutex_
 };
 
 }  // namespace

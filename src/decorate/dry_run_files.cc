@@ -69,7 +69,7 @@ std::optional<std::string> below(const std::string& path, const std::string& top
 // --- paths
 
 // The path below the workspace, as it was written; "." for the workspace itself.
-Result<std::string> Pretended::relative(const std::string& path) {
+Result<std::string> DryRunFiles::relative(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     return Error(Code::kInvalidArgument, format("cannot use the path {}", quoted(path))).reason("it holds a NUL byte");
   if (path.size() > policy::kMaxPath) return too_long(path);
@@ -82,7 +82,7 @@ Result<std::string> Pretended::relative(const std::string& path) {
 }
 
 // The same of a path under a known name; absolute in a root.
-std::optional<std::string> Pretended::inside(const std::string& path) const {
+std::optional<std::string> DryRunFiles::inside(const std::string& path) const {
   if (auto rest = below(path, inner_.workspace())) return rest;
   for (const std::string& root : inner_.roots()) {
     if (const auto rest = below(path, root)) return *rest == "." ? root : root + "/" + *rest;
@@ -91,7 +91,7 @@ std::optional<std::string> Pretended::inside(const std::string& path) const {
 }
 
 // The root that a path of relative() lies in; "." for the workspace.
-std::string Pretended::top_of(const std::string& rest) const {
+std::string DryRunFiles::top_of(const std::string& rest) const {
   const std::vector<std::string> roots = rest.starts_with('/') ? inner_.roots() : std::vector<std::string>();
   const auto found = std::ranges::find_if(roots, [&](const std::string& root) { return policy::is_within(rest, root); });
   return found == roots.end() ? "." : *found;
@@ -99,7 +99,7 @@ std::string Pretended::top_of(const std::string& rest) const {
 
 // Whoever made the inner sandbox may have named its workspace through a link, and it takes paths under that name. Above that name
 // every path leads out; the first beginning that does not is the name. Empty: there is none.
-Result<std::string> Pretended::find_other_name(const std::string& path) {
+Result<std::string> DryRunFiles::find_other_name(const std::string& path) {
   const std::string full = policy::normal(path);
   for (std::size_t end = 0; end != std::string::npos;) {
     end = full.find('/', end + 1);
@@ -110,7 +110,7 @@ Result<std::string> Pretended::find_other_name(const std::string& path) {
   return std::string();
 }
 
-Result<std::string> Pretended::walk(const std::string& asked, const std::string& rest, bool follow) {
+Result<std::string> DryRunFiles::walk(const std::string& asked, const std::string& rest, bool follow) {
   std::string top, at;  // "." or a root; where in it
   std::deque<std::string> todo;
   const auto prepend = [&](std::string_view path) {
@@ -156,13 +156,13 @@ Result<std::string> Pretended::walk(const std::string& asked, const std::string&
   return at;
 }
 
-Result<std::string> Pretended::resolve(const std::string& path, bool follow) {
+Result<std::string> DryRunFiles::resolve(const std::string& path, bool follow) {
   const std::string rest = BELLJAR_TRY(relative(path));
   return walk(path, rest, follow);
 }
 
 // A name itself, not what it leads to; not the workspace. Its directory is there.
-Result<std::string> Pretended::find_site(const std::string& asked, std::string rest) {
+Result<std::string> DryRunFiles::find_site(const std::string& asked, std::string rest) {
   while (rest.size() > 1 && rest.back() == '/') rest.pop_back();
   const std::size_t slash = rest.rfind('/');
   const std::string name = slash == std::string::npos ? rest : rest.substr(slash + 1);
@@ -176,7 +176,7 @@ Result<std::string> Pretended::find_site(const std::string& asked, std::string r
 }
 
 // As find_site(), and through the links at its end.
-Result<std::string> Pretended::find_target(const std::string& asked, std::string rest) {
+Result<std::string> DryRunFiles::find_target(const std::string& asked, std::string rest) {
   for (int links = 0; links <= kMostLinks; ++links) {
     std::string path = BELLJAR_TRY(find_site(asked, rest));
     const auto info = look(path);
@@ -193,7 +193,7 @@ Result<std::string> Pretended::find_target(const std::string& asked, std::string
 }
 
 // A directory above was removed, replaced or made anew: nothing inside shows through it.
-bool Pretended::hidden_by_parent(const std::string& path) const {
+bool DryRunFiles::hidden_by_parent(const std::string& path) const {
   for (std::string above = parent_of(path); above != "."; above = parent_of(above)) {
     if (nodes_.contains(above)) return true;
   }
@@ -202,7 +202,7 @@ bool Pretended::hidden_by_parent(const std::string& path) const {
 
 // --- what is read
 
-Result<FileInfo> Pretended::look(const std::string& path) {
+Result<FileInfo> DryRunFiles::look(const std::string& path) {
   const auto node = nodes_.find(path);
   if (node == nodes_.end()) {
     if (hidden_by_parent(path)) return missing("stat", path);
@@ -218,12 +218,12 @@ Result<FileInfo> Pretended::look(const std::string& path) {
   return moved;
 }
 
-ReadOptions Pretended::in_time(ReadOptions options) const {
+ReadOptions DryRunFiles::in_time(ReadOptions options) const {
   options.call = call_;
   return options;
 }
 
-Result<std::string> Pretended::read(const std::string& path, const ReadOptions& options) {
+Result<std::string> DryRunFiles::read(const std::string& path, const ReadOptions& options) {
   const auto node = nodes_.find(path);
   if (node == nodes_.end()) {
     if (hidden_by_parent(path)) return missing("read", path);
@@ -239,7 +239,7 @@ Result<std::string> Pretended::read(const std::string& path, const ReadOptions& 
   return bytes.substr(from, options.limit ? *options.limit : std::string::npos);
 }
 
-Result<std::vector<FileInfo>> Pretended::list(const std::string& path) {
+Result<std::vector<FileInfo>> DryRunFiles::list(const std::string& path) {
   const FileInfo info = path == "." ? FileInfo{.type = FileType::kDirectory} : BELLJAR_TRY(look(path));
   if (info.type != FileType::kDirectory) return wrong_type("list", path);
   std::vector<FileInfo> files;
@@ -255,7 +255,7 @@ Result<std::vector<FileInfo>> Pretended::list(const std::string& path) {
   return files;
 }
 
-std::vector<std::string> Pretended::written(const std::string& pattern) {
+std::vector<std::string> DryRunFiles::written(const std::string& pattern) {
   // Learns the name under which the workspace was asked for, if it has to.
   if (pattern.starts_with('/')) (void)relative(pattern.substr(0, pattern.find_first_of("*?[")));
   std::string top = ".";
@@ -275,7 +275,7 @@ std::vector<std::string> Pretended::written(const std::string& pattern) {
 
 // --- what is pretended
 
-Result<void> Pretended::may_change(std::string_view doing, const std::string& path) {
+Result<void> DryRunFiles::may_change(std::string_view doing, const std::string& path) {
   const std::string parent = parent_of(path);
   const FileInfo info = BELLJAR_TRY(look(parent));
   if ((info.mode & 0222U) != 0) return {};
@@ -283,7 +283,7 @@ Result<void> Pretended::may_change(std::string_view doing, const std::string& pa
 }
 
 // Each directory on the way that is not there.
-Result<void> Pretended::make_parents(const std::string& asked, const std::string& rest, unsigned mode, Undo& undo) {
+Result<void> DryRunFiles::make_parents(const std::string& asked, const std::string& rest, unsigned mode, Undo& undo) {
   for (std::size_t end = top_of(rest).size() - 1; end != std::string::npos;) {
     end = rest.find('/', end + 1);
     const std::string prefix = rest.substr(0, end);
@@ -302,7 +302,7 @@ Result<void> Pretended::make_parents(const std::string& asked, const std::string
   return {};
 }
 
-Result<void> Pretended::write(const std::string& path, std::string_view bytes, const WriteOptions& options) {
+Result<void> DryRunFiles::write(const std::string& path, std::string_view bytes, const WriteOptions& options) {
   BELLJAR_CHECK(check_mode("write", path, options.mode));
   const std::string rest = BELLJAR_TRY(relative(path));
   if (rest.ends_with('/')) return wrong_type("write", path);
@@ -320,8 +320,8 @@ Result<void> Pretended::write(const std::string& path, std::string_view bytes, c
   return done;
 }
 
-Result<void> Pretended::write_there(const std::string& asked, const std::string& rest, std::string_view bytes,
-                                    const WriteOptions& options) {
+Result<void> DryRunFiles::write_there(const std::string& asked, const std::string& rest, std::string_view bytes,
+                                      const WriteOptions& options) {
   const bool replaces = options.how == WriteMode::kAtomic;  // then a link is replaced, else followed
   const std::string path = BELLJAR_TRY(replaces ? find_site(asked, rest) : find_target(asked, rest));
   const auto info = look(path);
@@ -340,7 +340,7 @@ Result<void> Pretended::write_there(const std::string& asked, const std::string&
   return {};
 }
 
-Result<void> Pretended::make_dir(const std::string& path, const MakeDirOptions& options) {
+Result<void> DryRunFiles::make_dir(const std::string& path, const MakeDirOptions& options) {
   BELLJAR_CHECK(check_mode("make directory", path, options.mode));
   std::string rest = BELLJAR_TRY(relative(path));
   while (rest.size() > 1 && rest.back() == '/') rest.pop_back();
@@ -353,7 +353,7 @@ Result<void> Pretended::make_dir(const std::string& path, const MakeDirOptions& 
   return {};
 }
 
-Result<void> Pretended::remove(const std::string& path, Depth depth) {
+Result<void> DryRunFiles::remove(const std::string& path, Depth depth) {
   const std::string rest = BELLJAR_TRY(relative(path));
   const std::string gone = BELLJAR_TRY(find_site(path, rest));
   const FileInfo info = BELLJAR_TRY(look(gone));
@@ -364,7 +364,7 @@ Result<void> Pretended::remove(const std::string& path, Depth depth) {
   return {};
 }
 
-Result<void> Pretended::rename(const std::string& from, const std::string& to) {
+Result<void> DryRunFiles::rename(const std::string& from, const std::string& to) {
   const std::string from_rest = BELLJAR_TRY(relative(from)), to_rest = BELLJAR_TRY(relative(to));
   const std::string source = BELLJAR_TRY(find_site(from, from_rest)), target = BELLJAR_TRY(find_site(to, to_rest));
   const FileInfo info = BELLJAR_TRY(look(source));
@@ -385,13 +385,13 @@ Result<void> Pretended::rename(const std::string& from, const std::string& to) {
   return {};
 }
 
-void Pretended::take_away(const std::string& path) {
+void DryRunFiles::take_away(const std::string& path) {
   std::erase_if(nodes_, [&](const auto& node) { return is_below(node.first, path); });
   nodes_[path] = Node{.kind = Node::Kind::kGone};
 }
 
-Result<void> Pretended::collect(const std::string& from, const std::string& to, const FileInfo& info,
-                                std::map<std::string, Node>& moved) {
+Result<void> DryRunFiles::collect(const std::string& from, const std::string& to, const FileInfo& info,
+                                  std::map<std::string, Node>& moved) {
   if (moved.size() >= kMostMoved)
     return Error(Code::kUnimplemented, format("cannot pretend to rename {}", quoted(from)))
         .reason(format("the directory holds more than {} names", kMostMoved));

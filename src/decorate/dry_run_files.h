@@ -19,9 +19,9 @@ namespace belljar::decorate {
 
 // One thread at a time. A resolved path is relative to the workspace, through no link, and "." is the workspace; or it is absolute
 // and in one of Sandbox::roots().
-class Pretended {
+class DryRunFiles {
  public:
-  explicit Pretended(Sandbox& inner) : inner_(inner) {}
+  explicit DryRunFiles(Sandbox& inner) : inner_(inner) {}
   void forget() { nodes_.clear(); }
   // What is asked of the inner sandbox from now on has these.
   void use(CallOptions call) { call_ = std::move(call); }

@@ -29,11 +29,11 @@ namespace belljar::front {
 using Time = std::chrono::steady_clock::time_point;
 
 // Who holds the command. Called by Front::run() alone, on its thread.
-class Commanded {
+class CommandControl {
  public:
   static constexpr std::size_t kMostFds = 12;
 
-  virtual ~Commanded() = default;
+  virtual ~CommandControl() = default;
   // STOP, CONT and WINCH, too. None after the end.
   virtual void pass_on(int signal) = 0;
   // KILL to all of it.
@@ -58,7 +58,7 @@ class Front {
       : stdio_(stdio), signals_(signals), terminal_(terminal), told_(kill_grace), kill_grace_(kill_grace) {}
 
   // Until ended() was told and what the streams hold is delivered.
-  void run(Commanded& command);
+  void run(CommandControl& command);
 
   // The command has ended, and nothing of it writes any more. `drain_at_most`: for slow readers of ours; unset: however long it
   // takes.
@@ -67,7 +67,7 @@ class Front {
   // Nothing is waited for any more.
   void give_up() noexcept { ended_ = drained_ = true; }
   // ^Z was typed into the command's own terminal and its job has stopped.
-  void stop_with_command(Commanded& command);
+  void stop_with_command(CommandControl& command);
 
   // KILL was due, since the command was told to end.
   bool told_to_end() const noexcept { return told_.kill_at().has_value(); }
@@ -80,15 +80,15 @@ class Front {
   std::vector<std::string> lost() const;
 
  private:
-  void turn(Commanded& command);
-  std::optional<Time> deadline(const Commanded& command, Time now) const;
-  void take_signals(Commanded& command);
-  void take(Commanded& command, int signal);
-  void pass_on(Commanded& command, int signal) const;
-  void tell_to_end(Commanded& command, int signal);
-  void interrupt(Commanded& command);
-  void suspend(Commanded& command) const;
-  void copy_size(Commanded& command) const;
+  void turn(CommandControl& command);
+  std::optional<Time> deadline(const CommandControl& command, Time now) const;
+  void take_signals(CommandControl& command);
+  void take(CommandControl& command, int signal);
+  void pass_on(CommandControl& command, int signal) const;
+  void tell_to_end(CommandControl& command, int signal);
+  void interrupt(CommandControl& command);
+  void suspend(CommandControl& command) const;
+  void copy_size(CommandControl& command) const;
   bool wants_raw() const noexcept { return terminal_ != nullptr && terminal_->is_terminal() && !terminal_->is_raw(); }
   bool pending() const noexcept;
   bool finished() const noexcept;
@@ -96,7 +96,7 @@ class Front {
   Stdio& stdio_;
   Signals* signals_;
   RawTerminal* terminal_;
-  ToldToEnd told_;
+  TermGrace told_;
   std::chrono::milliseconds kill_grace_;
   std::optional<Time> interrupted_, drain_until_;
   std::uint64_t read_at_end_[2]{};

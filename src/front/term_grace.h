@@ -7,11 +7,11 @@
 namespace belljar::front {
 
 // A value; one thread.
-class ToldToEnd {
+class TermGrace {
  public:
   using Clock = std::chrono::steady_clock;
   // `grace`: Limits::kill_grace.
-  explicit ToldToEnd(std::chrono::milliseconds grace) noexcept : grace_(grace) {}
+  explicit TermGrace(std::chrono::milliseconds grace) noexcept : grace_(grace) {}
 
   // TERM came, or the terminal went away. Whether the command is to be killed at once.
   bool again(Clock::time_point now) noexcept {

@@ -15,17 +15,17 @@
 
 namespace belljar::remote {
 
-using command::Act;
-using command::How;
+using command::EndAction;
+using command::EndMode;
 
-void Run::act(Act act) {
+void RemoteCommand::advance_end(EndAction act) {
   const bool first = !std::exchange(was_told_, true);
-  if (act == Act::kGiveUp) return give_up();
+  if (act == EndAction::kGiveUp) return give_up();
   if (first && (commands().ending() || !can_be_told())) return;
-  end_tree(act == Act::kTerm ? SIGTERM : SIGKILL);
+  end_tree(act == EndAction::kTerm ? SIGTERM : SIGKILL);
 }
 
-void Run::lose(std::string why) {
+void RemoteCommand::lose(std::string why) {
   if (over()) return;
   gone_ = true;
   lost_ = std::move(why);
@@ -33,22 +33,22 @@ void Run::lose(std::string why) {
   if (!started_ && !ending_.ending()) refused_ = not_started(Error(Code::kUnavailable, kNotStarted).reason(lost_));
 }
 
-Error Run::not_started(const Error& why) {
+Error RemoteCommand::not_started(const Error& why) {
   return Error(why.code(), kNotStarted)
       .reason(why.reason().empty() ? why.what() : why.reason())
       .next("try again, or look whether the sandbox lives");
 }
 
-void Run::lose_input(const std::string& why) {
+void RemoteCommand::lose_input(const std::string& why) {
   {
     const std::lock_guard lock(input_mutex_);
     if (input_lost_.empty()) input_lost_ = why.empty() ? "the service gave no reason" : why;
   }
-  wishes_.ring();
+  control_wake_.ring();
 }
 
-void Run::look_at_wishes() {
-  wishes_.take();
+void RemoteCommand::handle_control() {
+  control_wake_.take();
   std::string no_input;
   {
     const std::lock_guard lock(input_mutex_);
@@ -60,11 +60,11 @@ void Run::look_at_wishes() {
     left_ = true;
     return let_go();
   }
-  if (ends_with_sandbox()) return stop(command::ended_with_sandbox(), How::kAtOnce);
-  command::Run::look_at_wishes();
+  if (ends_with_sandbox()) return stop(command::ended_with_sandbox(), EndMode::kAtOnce);
+  command::RunningCommand::handle_control();
 }
 
-Result<ExecResult> Run::result() {
+Result<ExecResult> RemoteCommand::result() {
   const auto over_at = Steady::now();
   // Its leader went at once, others may not have.
   if (ended_ && ending_.clock().in_grace() && !commands().ending()) end_tree(SIGKILL);
@@ -76,7 +76,7 @@ Result<ExecResult> Run::result() {
   if (!ended_) {
     ending_.tell_lost(result, "the command was lost and ended: " + lost_);
   } else {
-    if (ends_with_sandbox()) ending_.stop(command::ended_with_sandbox(), How::kAtOnce, over_at);
+    if (ends_with_sandbox()) ending_.stop(command::ended_with_sandbox(), EndMode::kAtOnce, over_at);
     ending_.tell_exit(result, *ended_);
   }
   streams_.finish(result);

@@ -21,10 +21,10 @@ inline constexpr std::chrono::seconds kEnding{5};        // for all that is aske
 inline constexpr std::chrono::seconds kHelperEnding{1};  // the same, of a helper, whose own end others wait for
 inline constexpr char kNotStarted[] = "cannot start the command in the sandbox";
 
-class Run : public command::Run {
+class RemoteCommand : public command::RunningCommand {
  protected:
   using Steady = std::chrono::steady_clock;
-  using command::Run::Run;
+  using command::RunningCommand::RunningCommand;
 
   // --- what a cloud adds
 
@@ -51,12 +51,12 @@ class Run : public command::Run {
   // The sandbox ends, and this command with it.
   virtual bool ends_with_sandbox() const { return commands().ending(); }
 
-  void act(command::Act act) override;
-  command::How how() const override { return commands().ending() ? command::How::kAtOnce : command::How::kGently; }
-  void look_at_wishes() override;
+  void advance_end(command::EndAction act) override;
+  command::EndMode end_mode() const override { return commands().ending() ? command::EndMode::kAtOnce : command::EndMode::kGently; }
+  void handle_control() override;
   Result<ExecResult> result() override;
 
-  bool is_helper() const noexcept { return request_.asked == command::For::kHelper; }
+  bool is_helper() const noexcept { return request_.purpose == command::Purpose::kHelper; }
 
   std::atomic<bool> input_closed_{false};
   std::atomic<int> pid_{0};

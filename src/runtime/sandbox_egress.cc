@@ -38,7 +38,7 @@ void raise_open_files() {
   ::setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-egress::Doors take_doors(Inside inside) {
+egress::Doors take_doors(PassedSockets inside) {
   using Purpose = launch::InnerSocket::Purpose;
   egress::Doors doors;
   doors.init_pid = inside.init_pid;
@@ -105,7 +105,7 @@ std::string describe_domains(const std::vector<std::string>& allowed, const std:
   return format("{} allowed, {} denied; public addresses only unless listed", count(allowed.size()), count(denied.size()));
 }
 
-Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan) {
+PassedSockets passed_sockets(launch::Sandbox& sandbox, const launch::Plan& plan) {
   return {.planned = plan.sockets,
           .sockets = sandbox.take_sockets(),
           .init_pid = sandbox.init_pid(),
@@ -113,7 +113,7 @@ Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan) {
           .redirect_errno = sandbox.redirect_errno()};
 }
 
-broker::Inner take_inner(Inside& inside) noexcept {
+broker::Inner take_inner(PassedSockets& inside) noexcept {
   broker::Inner inner;
   for (std::size_t i = 0; i < inside.sockets.size() && i < inside.planned.size(); ++i) {
     using Purpose = launch::InnerSocket::Purpose;
@@ -123,7 +123,7 @@ broker::Inner take_inner(Inside& inside) noexcept {
   return inner;
 }
 
-Result<void> Outlet::plan(std::vector<std::string>& env, EnforcementReport& report) {
+Result<void> SandboxEgress::plan(std::vector<std::string>& env, EnforcementReport& report) {
   const Network& network = policy_.network;
   BELLJAR_CHECK(plan_ports(report));
   if (network.mode != NetMode::kProxy) return {};
@@ -170,7 +170,7 @@ Result<void> Outlet::plan(std::vector<std::string>& env, EnforcementReport& repo
   return {};
 }
 
-void Outlet::report_limits(EnforcementReport& report) const {
+void SandboxEgress::report_limits(EnforcementReport& report) const {
   const Limits& limits = policy_.limits;
   const auto add = [&](const char* clause, const std::string& asked, const char* how, const char* detail) {
     report.push_back({clause, asked, how, Enforced::kFull, detail});
@@ -188,7 +188,7 @@ void Outlet::report_limits(EnforcementReport& report) const {
 }
 
 // Taken before the start, so that a port that is not free ends it.
-Result<void> Outlet::plan_ports(EnforcementReport& report) {
+Result<void> SandboxEgress::plan_ports(EnforcementReport& report) {
   const Network& network = policy_.network;
   if (network.publish.size() + network.host_ports.size() > kMostPorts)
     return Error(Code::kResourceExhausted, format("cannot join more than {} ports", kMostPorts)).next("publish fewer");
@@ -212,7 +212,7 @@ Result<void> Outlet::plan_ports(EnforcementReport& report) {
 }
 
 // Known only now: the kernel is asked by doing it. Less than was said is told in the report, or ends the run where it was required.
-Result<void> Outlet::check_transparent(const Inside& inside, EnforcementReport& report) const {
+Result<void> SandboxEgress::check_transparent(const PassedSockets& inside, EnforcementReport& report) const {
   if (!policy_.network.transparent || inside.redirect_errno == 0) return {};
   const auto clause = std::ranges::find(report, kTransparent, &EnforcementClause::clause);
   if (clause == report.end()) return {};
@@ -229,7 +229,7 @@ Result<void> Outlet::check_transparent(const Inside& inside, EnforcementReport& 
       .next("drop it from `require`, or use a kernel with nf_tables");
 }
 
-Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_descriptors) {
+Result<void> SandboxEgress::open(PassedSockets inside, EnforcementReport& report, bool spare_descriptors) {
   if (!wanted()) return {};
   BELLJAR_CHECK(check_transparent(inside, report));
   egress::ProxyOptions options;
@@ -262,18 +262,18 @@ Result<void> Outlet::open(Inside inside, EnforcementReport& report, bool spare_d
   return {};
 }
 
-void Outlet::close(ExecResult& result) {
+void SandboxEgress::close(ExecResult& result) {
   if (proxy_ == nullptr) return;
   egress::EgressLog log = proxy_->stop();
   proxy_.reset();
   add(std::move(log), result);
 }
 
-void Outlet::take(ExecResult& result) {
+void SandboxEgress::take(ExecResult& result) {
   if (proxy_ != nullptr) add(proxy_->take_log(), result);
 }
 
-Result<policy::HostRules> Outlet::check_hosts(const Network& network) const {
+Result<policy::HostRules> SandboxEgress::check_hosts(const Network& network) const {
   if (policy_.network.mode != NetMode::kProxy)
     return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached")
         .reason("no proxy of ours serves this sandbox")
@@ -286,7 +286,7 @@ Result<policy::HostRules> Outlet::check_hosts(const Network& network) const {
   return rules;
 }
 
-Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
+Result<void> SandboxEgress::set_hosts(const Network& network, const Origins* origins) {
   policy::HostRules rules = BELLJAR_TRY(check_hosts(network));
   if (proxy_ == nullptr)
     return Error(Code::kFailedPrecondition, "cannot change the hosts that may be reached").reason("the proxy does not serve yet");
@@ -294,7 +294,7 @@ Result<void> Outlet::set_hosts(const Network& network, const Origins* origins) {
   return {};
 }
 
-void Outlet::add(egress::EgressLog log, ExecResult& result) const {
+void SandboxEgress::add(egress::EgressLog log, ExecResult& result) const {
   std::uint64_t next = result.violations_dropped + result.violations_hidden;
   for (const Violation& violation : result.violations) next += violation.count;
   for (Violation& violation : log.violations) {

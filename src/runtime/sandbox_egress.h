@@ -29,22 +29,22 @@ inline constexpr std::string_view kDomainsClause = "network.domains";
 std::string describe_domains(const std::vector<std::string>& allowed, const std::vector<std::string>& denied);
 
 // What a sandbox passed out of its network.
-struct Inside {
+struct PassedSockets {
   std::span<const launch::InnerSocket> planned;  // outlives the call that is given this
   std::vector<UniqueFd> sockets;                 // one for each; invalid where it was not made
   int init_pid = 0;                              // in our pid namespace; 0: not known
   int routes_errno = 0, redirect_errno = 0;      // as of launch::Sandbox
   std::uint32_t fake_addresses = policy::kFakeAddresses;
 };
-Inside inside_of(launch::Sandbox& sandbox, const launch::Plan& plan);
+PassedSockets passed_sockets(launch::Sandbox& sandbox, const launch::Plan& plan);
 // What of it is the broker's; the rest stays.
-broker::Inner take_inner(Inside& inside) noexcept;
+broker::Inner take_inner(PassedSockets& inside) noexcept;
 
 // Of one run; where nothing leaves and nothing is joined every step does nothing. One thread at a time.
-class Outlet {
+class SandboxEgress {
  public:
   // `interception`: what was made for it before the backend prepared; none where nothing is looked into.
-  Outlet(const Policy& policy, const Command& command, const Origins* origins, const Interception* interception)
+  SandboxEgress(const Policy& policy, const Command& command, const Origins* origins, const Interception* interception)
       : policy_(policy), command_(command), origins_(origins), interception_(interception) {}
 
   bool wanted() const noexcept {
@@ -55,7 +55,7 @@ class Outlet {
   Result<void> plan(std::vector<std::string>& env, EnforcementReport& report);
   // After it: serves from now on. Until then clients wait in the socket's backlog. `spare_descriptors`: this process is the front
   // of the run and nothing else, so its soft limit of open files may go up.
-  Result<void> open(Inside inside, EnforcementReport& report, bool spare_descriptors);
+  Result<void> open(PassedSockets inside, EnforcementReport& report, bool spare_descriptors);
   // While it serves: adds what happened since the last time.
   void take(ExecResult& result);
   // Whether set_hosts() may be told this.
@@ -71,7 +71,7 @@ class Outlet {
   void add(egress::EgressLog log, ExecResult& result) const;
   Result<void> plan_ports(EnforcementReport& report);
   void report_limits(EnforcementReport& report) const;
-  Result<void> check_transparent(const Inside& inside, EnforcementReport& report) const;
+  Result<void> check_transparent(const PassedSockets& inside, EnforcementReport& report) const;
 
   const Policy& policy_;
   const Command& command_;

@@ -55,7 +55,7 @@ std::function<std::optional<broker::Explanation>(broker::Act, std::string_view, 
   };
 }
 
-bool give_way(const Error& error, backend::Workplace& place) {
+bool drop_unavailable(const Error& error, backend::Workplace& place) {
   // A file system that cannot be a layer, or layers stacked too deep (a container in a container).
   if (place.overlays && error.call().starts_with("tree: overlay")) return place.overlays = false, true;
   // One seccomp listener for each chain of filters: another sandbox around us has it.

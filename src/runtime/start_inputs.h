@@ -24,6 +24,6 @@ std::function<std::optional<broker::Explanation>(broker::Act, std::string_view p
     const Filesystem& complete, const Origins* origins);
 
 // What a start can do without, told by its error. False: nothing more to give up.
-bool give_way(const Error& error, backend::Workplace& place);
+bool drop_unavailable(const Error& error, backend::Workplace& place);
 
 }  // namespace belljar::runtime

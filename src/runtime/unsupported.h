@@ -7,6 +7,6 @@
 namespace belljar::runtime {
 
 // Errors: kUnimplemented, naming the key, why, and what to do instead. The first one found.
-Result<void> check_served(const Policy& policy);
+Result<void> check_supported(const Policy& policy);
 
 }  // namespace belljar::runtime

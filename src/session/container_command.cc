@@ -74,21 +74,25 @@ Error explain(char step, int errnum, const std::string& program, const std::stri
 
 }  // namespace
 
-ContainedRun::ContainedRun(Box box, command::Request request, ContainedOptions options)
-    : Run(std::move(request), kHopeless), box_(std::move(box)), channel_(box_->channel()), options_(std::move(options)) {}
+ContainerCommand::ContainerCommand(ContainerPtr container, command::Request request, ContainerCommandOptions options)
+    : RunningCommand(std::move(request), kHopeless),
+      container_(std::move(container)),
+      channel_(container_->channel()),
+      options_(std::move(options)) {}
 
-ContainedRun::~ContainedRun() {
+ContainerCommand::~ContainerCommand() {
   close_waits();
   if (clock_.joinable()) clock_.join();
   if (channel_ != nullptr && id_ != 0) channel_->drop_command(id_);
-  if (options_.last) (void)box_->stop();
+  if (options_.last) (void)container_->stop();
 }
 
-Result<std::shared_ptr<ContainedRun>> ContainedRun::start(Box box, command::Request request, ContainedOptions options) {
-  std::shared_ptr<ContainedRun> run(new ContainedRun(std::move(box), std::move(request), std::move(options)));
+Result<std::shared_ptr<ContainerCommand>> ContainerCommand::start(ContainerPtr container, command::Request request,
+                                                                  ContainerCommandOptions options) {
+  std::shared_ptr<ContainerCommand> run(new ContainerCommand(std::move(container), std::move(request), std::move(options)));
   if (!run->valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd").next("run fewer at once");
-  run->opened_ = BELLJAR_TRY(run->box_->outlet().open_hosts(run->request_.allowed_domains));
+  run->opened_ = BELLJAR_TRY(run->container_->egress().open_hosts(run->request_.allowed_domains));
   std::tie(run->id_, run->inbox_) = BELLJAR_TRY(run->channel_->add_command());
   run->ending_.clock().begin(Steady::now());
   BELLJAR_CHECK(run->send_request());
@@ -102,17 +106,17 @@ Result<std::shared_ptr<ContainedRun>> ContainedRun::start(Box box, command::Requ
 }
 
 // No write waits for the command any more, nor its clock.
-void ContainedRun::close_waits() {
+void ContainerCommand::close_waits() {
   const std::lock_guard lock(input_mutex_);
   over_ = true;
   input_moved_.notify_all();
 }
 
-Result<void> ContainedRun::send(char type, std::string_view payload) { return channel_->send(make_record(type, id_, payload)); }
-Result<void> ContainedRun::send(char type, std::uint32_t number) { return channel_->send(make_record(type, id_, number)); }
+Result<void> ContainerCommand::send(char type, std::string_view payload) { return channel_->send(make_record(type, id_, payload)); }
+Result<void> ContainerCommand::send(char type, std::uint32_t number) { return channel_->send(make_record(type, id_, number)); }
 
-Result<void> ContainedRun::send_request() {
-  std::map<std::string, std::string> variables = by_name(box_->environment());
+Result<void> ContainerCommand::send_request() {
+  std::map<std::string, std::string> variables = by_name(container_->environment());
   for (const auto& [name, text] : request_.command.env) variables[name] = text;
   const std::string whole = make_request(request_.cwd, request_.command.argv, variables);
   std::string records;
@@ -135,7 +139,7 @@ Result<void> ContainedRun::send_request() {
 
 // --- the waiter
 
-int ContainedRun::await_start() {
+int ContainerCommand::await_start() {
   for (;;) {
     arrive();
     for (const Arrived& arrived : waiting_) {
@@ -150,20 +154,20 @@ int ContainedRun::await_start() {
   }
 }
 
-void ContainedRun::wait(std::optional<Time> deadline) {
-  const auto [rung, token] = wishes();
+void ContainerCommand::wait(std::optional<Time> deadline) {
+  const auto [rung, token] = control_fds();
   std::array<pollfd, 3> set = {{{inbox_->fd(), POLLIN, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}}};
   const timespec wait = command::until(deadline);
   (void)::ppoll(set.data(), set.size(), deadline ? &wait : nullptr, nullptr);
 }
 
-void ContainedRun::arrive() {
+void ContainerCommand::arrive() {
   for (Arrived& arrived : inbox_->take()) waiting_.push_back(std::move(arrived));
   // What came before the line broke is in the queue by now.
   if (waiting_.empty()) gone_ = inbox_->closed();
 }
 
-void ContainedRun::look() {
+void ContainerCommand::look() {
   arrive();
   while (!waiting_.empty() && !over()) {
     const Arrived arrived = std::move(waiting_.front());
@@ -177,7 +181,7 @@ void ContainedRun::look() {
   feed();
 }
 
-void ContainedRun::handle(const Arrived& arrived) {
+void ContainerCommand::handle(const Arrived& arrived) {
   switch (arrived.type) {
     case 's':
       started_ = true;
@@ -218,7 +222,7 @@ void ContainedRun::handle(const Arrived& arrived) {
   }
 }
 
-void ContainedRun::close_stream() {
+void ContainerCommand::close_stream() {
   const std::lock_guard lock(input_mutex_);
   input_open_ = false;
   under_way_ = 0;
@@ -227,7 +231,7 @@ void ContainedRun::close_stream() {
 }
 
 // stdin of an exec, as far as its window goes.
-void ContainedRun::feed() {
+void ContainerCommand::feed() {
   const std::string& bytes = request_.stdin_bytes;
   if (bytes.empty() || closed_) return;
   for (;;) {
@@ -252,12 +256,12 @@ void ContainedRun::feed() {
 // --- ending it
 
 // Of the whole tree, in milliseconds, for pid 1, which does the rest.
-std::uint32_t ContainedRun::grace() const {
+std::uint32_t ContainerCommand::grace() const {
   return static_cast<std::uint32_t>(std::max<milliseconds>(request_.limits.kill_grace, 0ms).count());
 }
 
 // The clock's thread: a caller that takes its time in a callback gives the command none.
-void ContainedRun::hold_timeout() {
+void ContainerCommand::hold_timeout() {
   {
     std::unique_lock lock(input_mutex_);
     input_moved_.wait(lock, [&] { return over_ || due_; });
@@ -268,35 +272,36 @@ void ContainedRun::hold_timeout() {
   (void)send('E', grace());
 }
 
-void ContainedRun::act(command::Act act) {
-  if (act == command::Act::kGiveUp) return end_box();
+void ContainerCommand::advance_end(command::EndAction act) {
+  if (act == command::EndAction::kGiveUp) return end_container();
   stopping_.store(true);
   ended_before_start_ = !started_;
-  if (!send('E', act == command::Act::kTerm ? grace() : 0)) end_box();
+  if (!send('E', act == command::EndAction::kTerm ? grace() : 0)) end_container();
 }
 
 // Its pid 1 did not end the command: the engine does, with everything else in there.
-void ContainedRun::end_box() {
-  (void)box_->stop();
+void ContainerCommand::end_container() {
+  (void)container_->stop();
   gone_ = true;
 }
 
 // --- what came of it
 
-Result<ExecResult> ContainedRun::result() {
+Result<ExecResult> ContainerCommand::result() {
   close_waits();
   if (options_.spent != nullptr) options_.spent->ended_us += static_cast<std::int64_t>(ended_.user_us + ended_.system_us);
-  if (options_.last) (void)box_->stop();  // nothing goes through after what is told
+  if (options_.last) (void)container_->stop();  // nothing goes through after what is told
   ExecResult result;
   if (failed_) {
     result = runtime::failed_start(*failed_);
-    box_->take_seen(result);
+    container_->take_seen(result);
   } else {
-    if (overdue_.load()) ending_.stop({Reason::kTimeout, timeout_message(*request_.timeout)}, command::How::kInside, Steady::now());
+    if (overdue_.load())
+      ending_.stop({Reason::kTimeout, timeout_message(*request_.timeout)}, command::EndMode::kInside, Steady::now());
     if (ending_.reason() == Reason::kTimeout && ended_in_time()) ending_.forgive();
     set_end(result);
     streams_.finish(result);
-    box_->take_seen(result);
+    container_->take_seen(result);
     Policy policy;  // nothing but limits is asked of it
     policy.limits = request_.limits;
     runtime::add_limit_violations(result, policy, options_.origins.get(), request_.command.argv[0], request_.timeout);
@@ -307,12 +312,12 @@ Result<ExecResult> ContainedRun::result() {
 
 // What ended in time may have waited here past it: pid 1 has measured it. Not who was held before its execve(2) until its time was
 // over, counted from when it was sent: our signal ended it soon after.
-bool ContainedRun::ended_in_time() const {
+bool ContainerCommand::ended_in_time() const {
   if (!exited_ || (ended_before_start_ && WIFSIGNALED(ended_.status))) return false;
   return std::chrono::microseconds(ended_.wall_us) < *request_.timeout;
 }
 
-void ContainedRun::set_end(ExecResult& result) {
+void ContainerCommand::set_end(ExecResult& result) {
   if (!exited_) {
     const std::string because = channel_->ended_because();
     ending_.tell_lost(result, command::ended_with_sandbox().message + (because.empty() ? "" : ": " + because));
@@ -329,7 +334,7 @@ void ContainedRun::set_end(ExecResult& result) {
 }
 
 // The counters are the container's: of commands that run at the same time, each is told.
-void ContainedRun::set_limits(ExecResult& result) const {
+void ContainerCommand::set_limits(ExecResult& result) const {
   const Limits& limits = request_.limits;
   if (ended_.out_of_pids && limits.pids) result.limits_hit.emplace_back("pids");
   if (!ended_.out_of_memory || !limits.memory) return;
@@ -342,12 +347,12 @@ void ContainedRun::set_limits(ExecResult& result) const {
 
 // --- from other threads
 
-void ContainedRun::detach() noexcept {
-  Run::detach();
+void ContainerCommand::detach() noexcept {
+  RunningCommand::detach();
   (void)send('H', std::string_view());
 }
 
-Result<void> ContainedRun::write(std::string_view bytes, milliseconds patience) {
+Result<void> ContainerCommand::write(std::string_view bytes, milliseconds patience) {
   if (!request_.stdin_pipe && !request_.terminal) return command::no_input("it was spawned without a pipe for it");
   const Time deadline = Steady::now() + bounded(patience);
   while (!bytes.empty()) {
@@ -372,7 +377,7 @@ Result<void> ContainedRun::write(std::string_view bytes, milliseconds patience) 
   return {};
 }
 
-Result<void> ContainedRun::close_input() {
+Result<void> ContainerCommand::close_input() {
   if (request_.terminal) return write("\x04", 5s);
   {
     const std::lock_guard lock(input_mutex_);
@@ -381,11 +386,11 @@ Result<void> ContainedRun::close_input() {
   return send('C', std::string_view());
 }
 
-Result<void> ContainedRun::resize(unsigned short rows, unsigned short columns) {
+Result<void> ContainerCommand::resize(unsigned short rows, unsigned short columns) {
   if (!request_.terminal) return command::no_terminal();
   return send('T', static_cast<std::uint32_t>(rows) << 16 | columns);
 }
 
-Result<void> ContainedRun::signal(int number) { return send('S', static_cast<std::uint32_t>(number)); }
+Result<void> ContainerCommand::signal(int number) { return send('S', static_cast<std::uint32_t>(number)); }
 
 }  // namespace belljar::session

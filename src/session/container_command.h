@@ -37,22 +37,23 @@ struct SpentTime {
 };
 
 // What a container's command is asked to be beside its request.
-struct ContainedOptions {
+struct ContainerCommandOptions {
   std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
   bool last = false;                                // the container is this command's own, and goes with it
   std::shared_ptr<SpentTime> spent;                 // where its time goes when it ends; may be null
 };
 
-class ContainedRun final : public command::Run {
+class ContainerCommand final : public command::RunningCommand {
  public:
-  using Box = std::shared_ptr<ContainedBox>;
+  using ContainerPtr = std::shared_ptr<NetworkedContainer>;
 
   // Sends the command. Errors: kUnavailable, the container is gone; kResourceExhausted.
-  static Result<std::shared_ptr<ContainedRun>> start(Box box, command::Request request, ContainedOptions options);
-  ~ContainedRun() override;
+  static Result<std::shared_ptr<ContainerCommand>> start(ContainerPtr container, command::Request request,
+                                                         ContainerCommandOptions options);
+  ~ContainerCommand() override;
 
   int await_start() override;
-  void give_back(ExecResult& unread) override { box_->give_back(unread); }
+  void give_back(ExecResult& unread) override { container_->give_back(unread); }
   void detach() noexcept override;
   Result<void> write(std::string_view bytes, std::chrono::milliseconds patience) override;
   Result<void> close_input() override;
@@ -62,32 +63,32 @@ class ContainedRun final : public command::Run {
  private:
   using Arrived = backend::container::Arrived;
 
-  ContainedRun(Box box, command::Request request, ContainedOptions options);
+  ContainerCommand(ContainerPtr container, command::Request request, ContainerCommandOptions options);
   Result<void> send(char type, std::string_view payload);
   Result<void> send(char type, std::uint32_t number);
   Result<void> send_request();
   bool over() const override { return exited_ || failed_ || gone_; }
   void look() override;
   void wait(std::optional<Time> deadline) override;
-  void act(command::Act act) override;
-  command::How how() const override { return command::How::kInside; }
+  void advance_end(command::EndAction act) override;
+  command::EndMode end_mode() const override { return command::EndMode::kInside; }
   Result<ExecResult> result() override;
   void arrive();
   void handle(const Arrived& arrived);
   void feed();
   std::uint32_t grace() const;
   void hold_timeout();
-  void end_box();
+  void end_container();
   void close_waits();
   bool ended_in_time() const;
   void set_end(ExecResult& result);
   void set_limits(ExecResult& result) const;
   void close_stream();
 
-  Box box_;
-  std::unique_ptr<LiveOutlet::Opened> opened_;
+  ContainerPtr container_;
+  std::unique_ptr<LiveEgress::HostGrant> opened_;
   std::shared_ptr<backend::container::Channel> channel_;
-  ContainedOptions options_;
+  ContainerCommandOptions options_;
   std::uint32_t id_ = 0;
   std::shared_ptr<backend::container::Inbox> inbox_;
 

@@ -129,7 +129,7 @@ Result<void> close_doors(const backend::Host& host, const std::vector<Bind>& bin
 
 }  // namespace
 
-ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
+ContainerSandbox::ContainerSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel)
     : embedded_(std::move(embedded)),
       options_(std::move(options)),
       lifecycle_(std::move(lifecycle)),
@@ -137,18 +137,18 @@ ContainedSandbox::ContainedSandbox(runtime::Embedded embedded, ContainerOptions 
       id_(next_id()),
       shown_at_(options_.workspace_at.empty() ? embedded_.place.workspace : options_.workspace_at) {}
 
-ContainedSandbox::~ContainedSandbox() {
+ContainerSandbox::~ContainerSandbox() {
   if (owner_.is_this()) {
     (void)stop({});
     return;
   }
   abandon(running_);
-  abandon(boxes_);
+  abandon(containers_);
   abandon(unended_);
   abandon(home_);
 }
 
-EnforcementReport ContainedSandbox::enforcement() const {
+EnforcementReport ContainerSandbox::enforcement() const {
   if (!owner_.is_this()) return {};
   const std::lock_guard lock(mutex_);
   return enforcement_;
@@ -156,7 +156,7 @@ EnforcementReport ContainedSandbox::enforcement() const {
 
 // --- life
 
-Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine,
+Result<Planned> ContainerSandbox::plan(const Policy& policy, const backend::Workplace& place, const Engine& engine,
                                        const CancelToken& cancel) {
   const EngineFacts facts = BELLJAR_TRY(engine.facts(std::chrono::seconds(30), cancel));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
@@ -182,7 +182,7 @@ Result<Planned> ContainedSandbox::plan(const Policy& policy, const backend::Work
   return planned;
 }
 
-Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
+Result<Files> ContainerSandbox::open_files(const Planned& planned) const {
   FilesOptions options;
   options.root = UniqueFd(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
   options.workspace = embedded_.place.workspace;
@@ -202,9 +202,9 @@ Result<Files> ContainedSandbox::open_files(const Planned& planned) const {
   return Files::open(std::move(options));
 }
 
-Result<ContainedSandbox::Running> ContainedSandbox::make_running(const CancelToken& cancel) {
+Result<ContainerSandbox::Instance> ContainerSandbox::make_instance(const CancelToken& cancel) {
   Policy policy = embedded_.policy;
-  BELLJAR_CHECK(runtime::check_served(policy));
+  BELLJAR_CHECK(runtime::check_supported(policy));
   BELLJAR_CHECK(check_lifecycle(policy, lifecycle_));
   policy::hide_state(policy.filesystem.entries, default_state_dir());
   backend::Workplace place = embedded_.place;
@@ -212,9 +212,9 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running(const CancelTok
   place.env = container_environment(policy.environment, embedded_.caller_env);
   policy::hide_credentials(policy.filesystem.entries, policy.network, place.home);
   std::shared_ptr<void> living = BELLJAR_TRY(enter_living(policy, lifecycle_, place));
-  LiveOutletOptions outlet{.interception = nullptr, .origins = embedded_.origins, .given_rules = {}};
+  LiveEgressOptions egress{.interception = nullptr, .origins = embedded_.origins, .given_rules = {}};
   if (auto look = BELLJAR_TRY(runtime::Interception::create(policy, runtime::library_interceptor(), embedded_.caller_env, place)))
-    outlet.interception = std::make_shared<const runtime::Interception>(*std::move(look));
+    egress.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   const auto exists = [](const std::string& path) { return ::access(path.c_str(), F_OK) == 0; };
   Address address = BELLJAR_TRY(find_engine(options_, by_name(embedded_.caller_env), exists));
   Engine engine = BELLJAR_TRY(Engine::connect(std::move(address), std::chrono::seconds(10), cancel));
@@ -228,74 +228,74 @@ Result<ContainedSandbox::Running> ContainedSandbox::make_running(const CancelTok
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);
   Files files = BELLJAR_TRY(open_files(planned));
-  Running made{std::move(engine), std::move(planned.spec), std::move(files), std::move(outlet), std::move(shown), nullptr, {},
-               std::move(living)};
+  Instance made{std::move(engine), std::move(planned.spec), std::move(files), std::move(egress), std::move(shown), nullptr, {},
+                std::move(living)};
   made.spent = std::make_shared<SpentTime>();
-  Box box = make_box(made);  // of single commands each gets one of its own, and this one stays a plan
-  BELLJAR_CHECK(box->plan(planned.report));
+  ContainerPtr container = make_container(made);  // of single commands each gets one of its own, and this one stays a plan
+  BELLJAR_CHECK(container->plan(planned.report));
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));
   if (options_.mode == ContainerMode::kSession) {
-    BELLJAR_CHECK(box->start(made.engine, planned.report, cancel));
-    made.box = std::move(box);
+    BELLJAR_CHECK(container->start(made.engine, planned.report, cancel));
+    made.container = std::move(container);
   }
-  if (made.box != nullptr ? !made.box->container().held() : !made.engine.is_local()) report_unheld(planned.report);
+  if (made.container != nullptr ? !made.container->container().held() : !made.engine.is_local()) report_unheld(planned.report);
   BELLJAR_CHECK(runtime::check_required(planned.report, policy));  // what this start found out
   enforcement_ = std::move(planned.report);
   return made;
 }
 
-ContainedSandbox::Box ContainedSandbox::make_box(const Running& running) const {
-  LiveOutletOptions outlet = running.outlet;
+ContainerSandbox::ContainerPtr ContainerSandbox::make_container(const Instance& running) const {
+  LiveEgressOptions egress = running.egress;
   Policy policy = embedded_.policy;
   if (network_rules_) {
-    outlet.given_rules = rules_of(policy.network);
+    egress.given_rules = rules_of(policy.network);
     apply(*network_rules_, policy.network);
   }
-  return std::make_shared<ContainedBox>(running.spec, std::move(policy), std::move(outlet));
+  return std::make_shared<NetworkedContainer>(running.spec, std::move(policy), std::move(egress));
 }
 
-Result<void> ContainedSandbox::start(const CallOptions& options) {
+Result<void> ContainerSandbox::start(const CallOptions& options) {
   if (!owner_.is_this() && running_ != nullptr)
     return OwningProcess::not_this();  // before the lock: a thread of the parent may hold it here
   owner_.take();
   const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStart));
-  if (running_ != nullptr && (running_->box == nullptr || running_->box->channel()->alive()))
+  if (running_ != nullptr && (running_->container == nullptr || running_->container->channel()->alive()))
     return Error(Code::kFailedPrecondition, kNoStart).reason("it runs already");
   BELLJAR_CHECK(check_not_cancelled(cancel_));
   BELLJAR_CHECK(options.check(kNoStart));
   const CancelToken end = BELLJAR_TRY(options.token(cancel_));
   // A process handle may hold it still, and with it the ports.
-  if (running_ != nullptr && running_->box != nullptr) (void)running_->box->stop();
+  if (running_ != nullptr && running_->container != nullptr) (void)running_->container->stop();
   running_ = nullptr;
-  if (const Ending before = std::exchange(unended_, {}); before.running != nullptr) (void)before.finish(end);
+  if (const PendingStop before = std::exchange(unended_, {}); before.running != nullptr) (void)before.finish(end);
   network_rules_.reset();
   volume_.reset();  // ours, of the one that ended
   UniqueFd volume = BELLJAR_TRY(ready_workspace(embedded_.place.workspace, lifecycle_));
-  auto made = make_running(end);
+  auto made = make_instance(end);
   if (!made) return start_error(made.error(), options);
   volume_ = std::move(volume);
-  running_ = std::make_shared<const Running>(*std::move(made));
+  running_ = std::make_shared<const Instance>(*std::move(made));
   return {};
 }
 
-Result<void> ContainedSandbox::Ending::finish(const CancelToken& cancel) const {
+Result<void> ContainerSandbox::PendingStop::finish(const CancelToken& cancel) const {
   Result<void> stopped;
-  if (running != nullptr && running->box != nullptr) stopped = running->box->stop(cancel);
-  for (const auto& weak : boxes) {
-    if (const Box box = weak.lock()) (void)box->stop(cancel);
+  if (running != nullptr && running->container != nullptr) stopped = running->container->stop(cancel);
+  for (const auto& weak : containers) {
+    if (const ContainerPtr container = weak.lock()) (void)container->stop(cancel);
   }
   return stopped;
 }
 
-Result<void> ContainedSandbox::stop(const CallOptions& options) {
+Result<void> ContainerSandbox::stop(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
   const CancelToken end = BELLJAR_TRY(options.token());
-  Ending ending;
+  PendingStop ending;
   {
     const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStop));
     BELLJAR_CHECK(options.check(kNoStop));
     ending = std::exchange(unended_, {});
-    if (running_ != nullptr) ending = {std::exchange(running_, nullptr), std::exchange(boxes_, {}), std::move(volume_)};
+    if (running_ != nullptr) ending = {std::exchange(running_, nullptr), std::exchange(containers_, {}), std::move(volume_)};
     network_rules_.reset();
   }
   const Result<void> stopped = ending.finish(end);
@@ -311,35 +311,35 @@ Result<void> ContainedSandbox::stop(const CallOptions& options) {
   return {};
 }
 
-Result<std::shared_ptr<const ContainedSandbox::Running>> ContainedSandbox::running(const CallOptions& options) const {
+Result<std::shared_ptr<const ContainerSandbox::Instance>> ContainerSandbox::running(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
   const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, "cannot use the sandbox"));
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
         .reason("it was not started, or it was stopped")
         .next("start() it");
-  if (running_->box != nullptr && !running_->box->channel()->alive())
+  if (running_->container != nullptr && !running_->container->channel()->alive())
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
-        .reason("its container is gone: " + running_->box->channel()->ended_because())
+        .reason("its container is gone: " + running_->container->channel()->ended_because())
         .next("start() it again");
   return running_;
 }
 
-Result<void> ContainedSandbox::health(const CallOptions& options) {
+Result<void> ContainerSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
   const auto alive = running(options);
   if (!alive) return not_healthy(alive.error());
   BELLJAR_CHECK(options.check(kNoLook));
   const CancelToken end = BELLJAR_TRY(options.token());
   Result<void> answered;
-  if ((*alive)->box != nullptr) answered = (*alive)->box->channel()->ping(std::chrono::seconds(5), end.fd());
+  if ((*alive)->container != nullptr) answered = (*alive)->container->channel()->ping(std::chrono::seconds(5), end.fd());
   else if (const auto facts = (*alive)->engine.facts(std::chrono::seconds(30), end); !facts)
     answered = Error(Code::kUnavailable, "the container engine takes no commands").reason(facts.error().line());
   if (!answered) BELLJAR_CHECK(options.check(kNoLook));
   return answered;
 }
 
-Result<SandboxStats> ContainedSandbox::stats(const CallOptions& options) {
+Result<SandboxStats> ContainerSandbox::stats(const CallOptions& options) {
   const auto alive = BELLJAR_TRY(running(options));
   BELLJAR_CHECK(options.check(kNoLook));
   const CancelToken end = BELLJAR_TRY(options.token());
@@ -355,49 +355,49 @@ Result<SandboxStats> ContainedSandbox::stats(const CallOptions& options) {
   return stats;
 }
 
-Result<ContainerStats> ContainedSandbox::usage(const Running& running, const CancelToken& cancel) {
-  if (running.box != nullptr) return running.box->container().stats(cancel);
+Result<ContainerStats> ContainerSandbox::usage(const Instance& running, const CancelToken& cancel) {
+  if (running.container != nullptr) return running.container->container().stats(cancel);
   const std::chrono::microseconds ended(running.spent->ended_us.load());
-  std::vector<Box> boxes;
+  std::vector<ContainerPtr> containers;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& weak : boxes_) {
-      if (Box box = weak.lock()) boxes.push_back(std::move(box));
+    for (const auto& weak : containers_) {
+      if (ContainerPtr container = weak.lock()) containers.push_back(std::move(container));
     }
   }
-  ContainerStats all = BELLJAR_TRY(usage_of(boxes, cancel));
+  ContainerStats all = BELLJAR_TRY(usage_of(containers, cancel));
   all.cpu = running.spent->tell(all.cpu + ended);
   return all;
 }
 
 // --- commands
 
-Result<ContainedSandbox::Box> ContainedSandbox::box_for_command(const Running& running) {
-  if (running.box != nullptr) return running.box;
-  Box box;
+Result<ContainerSandbox::ContainerPtr> ContainerSandbox::container_for_command(const Instance& running) {
+  if (running.container != nullptr) return running.container;
+  ContainerPtr container;
   EnforcementReport report;  // of the sandbox, and what this start finds out
   {
     const std::lock_guard lock(mutex_);
-    box = make_box(running);
+    container = make_container(running);
     report = enforcement_;
   }
-  BELLJAR_CHECK(box->plan(report));
-  BELLJAR_CHECK(box->start(running.engine, report));
+  BELLJAR_CHECK(container->plan(report));
+  BELLJAR_CHECK(container->start(running.engine, report));
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped meanwhile").next("start() it");
-  std::erase_if(boxes_, [](const auto& weak) { return weak.expired(); });
-  if (network_rules_) BELLJAR_CHECK(box->outlet().set_rules(*network_rules_));  // set while it started
-  boxes_.push_back(box);
+  std::erase_if(containers_, [](const auto& weak) { return weak.expired(); });
+  if (network_rules_) BELLJAR_CHECK(container->egress().set_rules(*network_rules_));  // set while it started
+  containers_.push_back(container);
   for (const EnforcementClause& found : report) {
     const auto told = std::ranges::find(enforcement_, found.clause, &EnforcementClause::clause);
     if (told != enforcement_.end() && found.enforced > told->enforced) *told = found;
   }
   BELLJAR_CHECK(runtime::check_required(enforcement_, embedded_.policy));
-  return box;
+  return container;
 }
 
-Result<std::shared_ptr<ContainedRun>> ContainedSandbox::begin(command::Request request) {
+Result<std::shared_ptr<ContainerCommand>> ContainerSandbox::begin(command::Request request) {
   const auto alive = BELLJAR_TRY(running());
   const std::string& host = embedded_.place.workspace;
   const std::string& asked = request.command.cwd;
@@ -407,15 +407,15 @@ Result<std::shared_ptr<ContainedRun>> ContainedSandbox::begin(command::Request r
         .next("name a directory inside of the workspace");
   const std::string cwd = BELLJAR_TRY(alive->files.find_cwd(*named));
   request.cwd = policy::is_within(cwd, host) ? shown_at_ + cwd.substr(host.size()) : cwd;
-  const bool last = alive->box == nullptr;
-  Box box = BELLJAR_TRY(box_for_command(*alive));
-  auto run = ContainedRun::start(std::move(box), std::move(request),
-                                 {.origins = embedded_.origins, .last = last, .spent = last ? alive->spent : nullptr});
+  const bool last = alive->container == nullptr;
+  ContainerPtr container = BELLJAR_TRY(container_for_command(*alive));
+  auto run = ContainerCommand::start(std::move(container), std::move(request),
+                                     {.origins = embedded_.origins, .last = last, .spent = last ? alive->spent : nullptr});
   if (run) ++execs_;
   return run;
 }
 
-Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOptions& options) {
+Result<ExecResult> ContainerSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
@@ -424,7 +424,7 @@ Result<ExecResult> ContainedSandbox::exec(const Command& command, const ExecOpti
   return BELLJAR_TRY(begin(command::make_request(command, options, embedded_.policy.limits)))->finish();
 }
 
-Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command, const SpawnOptions& options) {
+Result<std::unique_ptr<Process>> ContainerSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(command::check(command, options));
   if (options.cancel.cancelled()) {
     BELLJAR_CHECK(running());
@@ -435,7 +435,7 @@ Result<std::unique_ptr<Process>> ContainedSandbox::spawn(const Command& command,
 
 // --- files
 
-std::vector<std::string> ContainedSandbox::roots() const {
+std::vector<std::string> ContainerSandbox::roots() const {
   Filesystem same = embedded_.policy.filesystem;
   std::erase_if(same.volumes, [](const Volume& volume) { return volume.source != volume.target; });
   same.temp_dir.reset();
@@ -444,7 +444,7 @@ std::vector<std::string> ContainedSandbox::roots() const {
   return roots;
 }
 
-Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
+Result<std::string> ContainerSandbox::on_host(const std::string& path) const {
   const std::string& host = embedded_.place.workspace;
   if (shown_at_ == host || !path.starts_with('/')) return path;
   std::string full = policy::is_within(path, shown_at_) ? path : policy::normal(path);
@@ -454,25 +454,26 @@ Result<std::string> ContainedSandbox::on_host(const std::string& path) const {
       .next("name a path inside of the workspace");
 }
 
-Result<std::shared_ptr<const Files>> ContainedSandbox::files(const CallOptions& options) const {
+Result<std::shared_ptr<const Files>> ContainerSandbox::files(const CallOptions& options) const {
   const auto alive = BELLJAR_TRY(running(options));
   return std::shared_ptr<const Files>(alive, &alive->files);
 }
 
 // --- the hosts that may be reached
 
-Result<void> ContainedSandbox::set_network_rules(const NetworkRules& rules) {
+Result<void> ContainerSandbox::set_network_rules(const NetworkRules& rules) {
   BELLJAR_CHECK(running());
   const std::lock_guard lock(mutex_);
   if (running_ == nullptr) return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped meanwhile");
   Network network = embedded_.policy.network;
   apply(rules, network);
   const Command none;
-  const runtime::Outlet like(embedded_.policy, none, nullptr, running_->outlet.interception.get());
+  const runtime::SandboxEgress like(embedded_.policy, none, nullptr, running_->egress.interception.get());
   BELLJAR_CHECK(like.check_hosts(network));
-  if (running_->box != nullptr) BELLJAR_CHECK(running_->box->outlet().set_rules(rules));
-  for (const auto& weak : boxes_) {
-    if (const Box box = weak.lock()) (void)box->outlet().set_rules(rules);  // one that ends meanwhile needs none
+  if (running_->container != nullptr) BELLJAR_CHECK(running_->container->egress().set_rules(rules));
+  for (const auto& weak : containers_) {
+    if (const ContainerPtr container = weak.lock())
+      (void)container->egress().set_rules(rules);  // one that ends meanwhile needs none
   }
   network_rules_ = rules;
   for (EnforcementClause& clause : enforcement_) {

@@ -27,10 +27,10 @@
 
 namespace belljar::session {
 
-class ContainedSandbox final : public OverFiles {
+class ContainerSandbox final : public OverFiles {
  public:
-  ContainedSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel);
-  ~ContainedSandbox() override;
+  ContainerSandbox(runtime::Embedded embedded, ContainerOptions options, Lifecycle lifecycle, CancelToken cancel);
+  ~ContainerSandbox() override;
 
   std::string_view backend() const noexcept override { return "container"; }
   const std::string& id() const noexcept override { return id_; }
@@ -48,38 +48,38 @@ class ContainedSandbox final : public OverFiles {
   Result<void> set_network_rules(const NetworkRules& rules) override;
 
  private:
-  using Box = std::shared_ptr<ContainedBox>;
+  using ContainerPtr = std::shared_ptr<NetworkedContainer>;
 
   // What a running sandbox has. Replaced as a whole, so that a call goes on with what it began with.
-  struct Running {
+  struct Instance {
     backend::container::Engine engine;
     backend::container::Spec spec;
     Files files;
-    LiveOutletOptions outlet;
+    LiveEgressOptions egress;
     std::shared_ptr<const backend::container::ShownDir> shown;  // what the spec binds of ours; null: nothing
-    Box box;                                                    // null in per-command mode
+    ContainerPtr container;                                     // null in per-command mode
     std::shared_ptr<SpentTime> spent;                           // of single commands
     std::shared_ptr<void> living;                               // what tells others that it lives
   };
 
   // What stop() takes from it, and keeps where its caller ended the wait.
-  struct Ending {
-    std::shared_ptr<const Running> running;
-    std::vector<std::weak_ptr<ContainedBox>> boxes;
+  struct PendingStop {
+    std::shared_ptr<const Instance> running;
+    std::vector<std::weak_ptr<NetworkedContainer>> containers;
     UniqueFd volume;  // let go when all have ended
     Result<void> finish(const CancelToken& cancel) const;
   };
 
-  Result<std::shared_ptr<const Running>> running(const CallOptions& options = {}) const;
-  Result<Running> make_running(const CancelToken& cancel);
+  Result<std::shared_ptr<const Instance>> running(const CallOptions& options = {}) const;
+  Result<Instance> make_instance(const CancelToken& cancel);
   Result<backend::container::Planned> plan(const Policy& policy, const backend::Workplace& place,
                                            const backend::container::Engine& engine, const CancelToken& cancel);
   Result<Files> open_files(const backend::container::Planned& planned) const;
-  Box make_box(const Running& running) const;  // with mutex_ held
-  Result<Box> box_for_command(const Running& running);
+  ContainerPtr make_container(const Instance& running) const;  // with mutex_ held
+  Result<ContainerPtr> container_for_command(const Instance& running);
   Result<backend::container::ContainerStats> usage(
-      const Running& running, const CancelToken& cancel);  // of the session's container, or of all that there are
-  Result<std::shared_ptr<ContainedRun>> begin(command::Request request);
+      const Instance& running, const CancelToken& cancel);  // of the session's container, or of all that there are
+  Result<std::shared_ptr<ContainerCommand>> begin(command::Request request);
   // A caller's path (of the inside, where absolute) as the files on this machine know it.
   Result<std::string> on_host(const std::string& path) const override;
   Result<std::shared_ptr<const Files>> files(const CallOptions& options) const override;
@@ -90,15 +90,15 @@ class ContainedSandbox final : public OverFiles {
   CancelToken cancel_;
   std::string id_, shown_at_;
   OwningProcess owner_;  // of what was started
-  std::shared_ptr<command::Home> home_ = std::make_shared<command::Home>();
+  std::shared_ptr<command::DetachedCommands> home_ = std::make_shared<command::DetachedCommands>();
   std::atomic<std::uint64_t> execs_{0};
   mutable std::mutex mutex_;
-  std::shared_ptr<const Running> running_;          // guarded by mutex_; null: not started, or stopped
-  std::vector<std::weak_ptr<ContainedBox>> boxes_;  // guarded by mutex_; of single commands
-  Ending unended_;                                  // guarded by mutex_; a stop() that was not waited for
-  EnforcementReport enforcement_;                   // guarded by mutex_; of the last start
-  std::optional<NetworkRules> network_rules_;       // guarded by mutex_; until stop()
-  UniqueFd volume_;                                 // guarded by mutex_; locked while it runs (lifecycle.h)
+  std::shared_ptr<const Instance> running_;                    // guarded by mutex_; null: not started, or stopped
+  std::vector<std::weak_ptr<NetworkedContainer>> containers_;  // guarded by mutex_; of single commands
+  PendingStop unended_;                                        // guarded by mutex_; a stop() that was not waited for
+  EnforcementReport enforcement_;                              // guarded by mutex_; of the last start
+  std::optional<NetworkRules> network_rules_;                  // guarded by mutex_; until stop()
+  UniqueFd volume_;                                            // guarded by mutex_; locked while it runs (lifecycle.h)
 };
 
 }  // namespace belljar::session

@@ -24,7 +24,7 @@
 namespace belljar::session {
 namespace {
 
-using command::How;
+using command::EndMode;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
@@ -62,36 +62,40 @@ ssize_t write_quietly(int fd, std::string_view bytes) {
 
 }  // namespace
 
-Running::Running(std::shared_ptr<Core> core, command::Request request, HandedEnds handed)
-    : Run(std::move(request), kTryAgain), core_(std::move(core)), use_(std::in_place, *core_), handed_(std::move(handed)) {}
+LiveCommand::LiveCommand(std::shared_ptr<LiveInstance> instance, command::Request request, StdioFds handed)
+    : RunningCommand(std::move(request), kTryAgain),
+      instance_(std::move(instance)),
+      use_(std::in_place, *instance_),
+      stdio_fds_(std::move(handed)) {}
 
-Running::~Running() {
-  if (state_ != nullptr) core_->forget(id_);
+LiveCommand::~LiveCommand() {
+  if (state_ != nullptr) instance_->forget(id_);
 }
 
-Result<std::shared_ptr<Running>> Running::start(std::shared_ptr<Core> core, command::Request given, HandedEnds handed) {
-  std::shared_ptr<Running> running(new Running(std::move(core), std::move(given), std::move(handed)));
+Result<std::shared_ptr<LiveCommand>> LiveCommand::start(std::shared_ptr<LiveInstance> instance, command::Request given,
+                                                        StdioFds handed) {
+  std::shared_ptr<LiveCommand> running(new LiveCommand(std::move(instance), std::move(given), std::move(handed)));
   const command::Request& wanted = running->request_;
   launch::ExecRequest request;
   request.argv = wanted.command.argv;
-  request.cwd = BELLJAR_TRY(running->core_->files().find_cwd(wanted.command.cwd));
-  if (!wanted.command.env.empty()) request.env = running->core_->environment_with(wanted.command.env);
+  request.cwd = BELLJAR_TRY(running->instance_->files().find_cwd(wanted.command.cwd));
+  if (!wanted.command.env.empty()) request.env = running->instance_->environment_with(wanted.command.env);
   request.adopt = true;
   if (!running->valid()) return no_descriptors("eventfd");
   if (wanted.terminal) BELLJAR_CHECK(running->open_terminal(request));
   else BELLJAR_CHECK(running->open_streams(request));
-  running->opened_ = BELLJAR_TRY(running->core_->open_hosts(wanted.allowed_domains));
+  running->opened_ = BELLJAR_TRY(running->instance_->open_hosts(wanted.allowed_domains));
   running->ending_.clock().begin(Steady::now());
-  running->unsent_ = BELLJAR_TRY(running->core_->pack(request));
+  running->unsent_ = BELLJAR_TRY(running->instance_->pack(request));
   BELLJAR_CHECK(running->send());
   return running;
 }
 
 // One try.
-Result<void> Running::send() {
-  auto started = BELLJAR_TRY(core_->send(*unsent_));
+Result<void> LiveCommand::send() {
+  auto started = BELLJAR_TRY(instance_->send(*unsent_));
   if (!started) {
-    if (!room_.valid()) room_ = BELLJAR_TRY(core_->room());
+    if (!room_.valid()) room_ = BELLJAR_TRY(instance_->room());
     return {};
   }
   id_ = started->id;
@@ -103,16 +107,16 @@ Result<void> Running::send() {
 }
 
 // Also to a command that is not us: else it could not open /dev/stdout.
-Result<void> Running::lend(int end, launch::ExecRequest& request) {
+Result<void> LiveCommand::lend(int end, launch::ExecRequest& request) {
   request.stdio[end] = ends_[end].get();
-  const auto lent = core_->lent_identity();
+  const auto lent = instance_->lent_identity();
   if (lent && ends_[end].valid() && ::fchown(ends_[end].get(), lent->first, lent->second) < 0) return no_descriptors("fchown");
   return {};
 }
 
-Result<void> Running::take_handed(launch::ExecRequest& request) {
+Result<void> LiveCommand::use_stdio_fds(launch::ExecRequest& request) {
   for (int n = request_.terminal ? 2 : 0; n < 3; ++n) {
-    UniqueFd& end = (*handed_)[static_cast<std::size_t>(n)];
+    UniqueFd& end = (*stdio_fds_)[static_cast<std::size_t>(n)];
     if (!end.valid() && request_.terminal) return {};
     ends_[n] = std::move(end);
     BELLJAR_CHECK(lend(n, request));
@@ -120,8 +124,8 @@ Result<void> Running::take_handed(launch::ExecRequest& request) {
   return {};
 }
 
-Result<void> Running::open_streams(launch::ExecRequest& request) {
-  if (handed_) return take_handed(request);
+Result<void> LiveCommand::open_streams(launch::ExecRequest& request) {
+  if (stdio_fds_) return use_stdio_fds(request);
   BELLJAR_CHECK(open_input(request));
   for (int n = 1; n <= 2; ++n) {
     Pipe pipe = BELLJAR_TRY(open_pipe(true));
@@ -132,7 +136,7 @@ Result<void> Running::open_streams(launch::ExecRequest& request) {
   return {};
 }
 
-Result<void> Running::open_input(launch::ExecRequest& request) {
+Result<void> LiveCommand::open_input(launch::ExecRequest& request) {
   const std::string& bytes = request_.stdin_bytes;
   if (!request_.stdin_pipe && bytes.empty()) return {};
   if (request_.stdin_pipe || bytes.size() <= kFitsPipe) {
@@ -155,17 +159,17 @@ Result<void> Running::open_input(launch::ExecRequest& request) {
   return lend(0, request);
 }
 
-Result<void> Running::open_terminal(launch::ExecRequest& request) {
-  UniqueFd master = BELLJAR_TRY(core_->files().open_terminal());
+Result<void> LiveCommand::open_terminal(launch::ExecRequest& request) {
+  UniqueFd master = BELLJAR_TRY(instance_->files().open_terminal());
   const winsize size{request_.terminal->rows, request_.terminal->columns, 0, 0};
   ::ioctl(master.get(), TIOCSWINSZ, &size);
   ends_[0] = UniqueFd(::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   if (!ends_[0].valid()) return no_descriptors("TIOCGPTPEER");
   request.own_terminal = true;
   for (int& fd : request.stdio) fd = ends_[0].get();
-  if (handed_) {
-    handed_master_ = std::move(master);
-    return take_handed(request);
+  if (stdio_fds_) {
+    pty_master_ = std::move(master);
+    return use_stdio_fds(request);
   }
   input_ = UniqueFd(::fcntl(master.get(), F_DUPFD_CLOEXEC, 3));
   if (!input_.valid()) return no_descriptors("fcntl");
@@ -176,12 +180,12 @@ Result<void> Running::open_terminal(launch::ExecRequest& request) {
 // --- waiting
 
 // Until it is sent, or has to end before that: then nothing of it runs, now or later.
-void Running::send_in_time() {
+void LiveCommand::send_in_time() {
   constexpr char kNotTaken[] = "pid 1 of the sandbox did not take the command";
   while (unsent_ && !over()) {
     const auto deadline = ending_.next();
     const Time again = Steady::now() + kTryAgain;
-    const auto [rung, token] = wishes();
+    const auto [rung, token] = control_fds();
     std::array<pollfd, 3> set = {{{room_.get(), POLLOUT, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}}};
     const timespec wait = command::until(deadline ? std::min(*deadline, again) : again);
     const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
@@ -190,19 +194,19 @@ void Running::send_in_time() {
       lost_ = sent.error().line();
     } else if (!unsent_) {
       return;
-    } else if (ending_.due(Steady::now(), How::kAtOnce) != command::Act::kNone) {
+    } else if (ending_.due(Steady::now(), EndMode::kAtOnce) != command::EndAction::kNone) {
       ending_.add(kNotTaken);
     } else if (wants_end()) {
-      ending_.stop(command::cancelled(), How::kAtOnce, Steady::now());
+      ending_.stop(command::cancelled(), EndMode::kAtOnce, Steady::now());
       ending_.add(kNotTaken);
     } else if (ready == 0 && !deadline) {
-      look_for_pid1();
+      check_pid1();
     }
   }
 }
 
 // Without a timeout nothing is due: pid 1 is looked for instead.
-int Running::await_start() {
+int LiveCommand::await_start() {
   send_in_time();
   if (unsent_) return 0;
   bool ending = false;
@@ -222,11 +226,11 @@ int Running::await_start() {
     const timespec wait = command::until(deadline.value_or(Steady::now() + kTryAgain));
     const int ready = ::ppoll(set.data(), set.size(), &wait, nullptr);
     ending = (deadline && Steady::now() >= *deadline) || set[1].revents != 0;
-    if (ready == 0 && !deadline) look_for_pid1();
+    if (ready == 0 && !deadline) check_pid1();
   }
 }
 
-void Running::look() {
+void LiveCommand::look() {
   send_in_time();
   if (state_ == nullptr) return;
   const std::lock_guard lock(state_->mutex);
@@ -238,8 +242,8 @@ void Running::look() {
   gone_ = gone_ || state_->gone;
 }
 
-void Running::wait(std::optional<Time> deadline) {
-  const auto [rung, token] = wishes();
+void LiveCommand::wait(std::optional<Time> deadline) {
+  const auto [rung, token] = control_fds();
   std::array<pollfd, 5> set = {
       {{state_->wake.get(), POLLIN, 0}, {rung, POLLIN, 0}, {token, POLLIN, 0}, {out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}}};
   const timespec wait = command::until(deadline);
@@ -250,7 +254,7 @@ void Running::wait(std::optional<Time> deadline) {
 }
 
 // One read; false when there is nothing now, or nothing any more.
-bool Running::read_some(Stream stream) {
+bool LiveCommand::read_some(Stream stream) {
   UniqueFd& fd = stream == Stream::kOut ? out_ : err_;
   if (!fd.valid()) return false;
   std::array<char, 64U << 10> buffer;
@@ -267,7 +271,7 @@ bool Running::read_some(Stream stream) {
 
 // What the command wrote before its end is in the pipes by now. Others of the sandbox may hold the pipes open and go on writing:
 // they are not waited for.
-void Running::drain() {
+void LiveCommand::drain() {
   for (const Stream stream : {Stream::kOut, Stream::kErr}) {
     drained_ = 0;
     while (drained_ <= kDrainAtMost && read_some(stream)) {
@@ -278,42 +282,42 @@ void Running::drain() {
 // --- the end
 
 // TERM to the tree as it is, KILL after the grace to what is left of it and what came of that.
-void Running::act(command::Act act) {
+void LiveCommand::advance_end(command::EndAction act) {
   look();
   if (over()) return;
   if (started_ && !std::exchange(was_told_, true)) {
-    orphans_ = Orphans(core_->init_pid());
-    tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+    orphans_ = Orphans(instance_->init_pid());
+    tree_ = CommandTree::find(instance_->init_pid(), started_->pid);
   }
-  if (act != command::Act::kTerm) return kill();
+  if (act != command::EndAction::kTerm) return kill();
   tree_.signal(SIGTERM);
   tree_.signal(SIGCONT);
 }
 
 // Again and again, until its end is told.
-void Running::kill() {
+void LiveCommand::kill() {
   ending_.clock().told(Steady::now());
-  look_for_pid1();
+  check_pid1();
   if (gone_) return;
   if (started_) {
-    if (tree_.empty()) tree_ = CommandTree::find(core_->init_pid(), started_->pid);
+    if (tree_.empty()) tree_ = CommandTree::find(instance_->init_pid(), started_->pid);
     // A tree that forks faster than it dies takes the others of the sandbox with it.
-    if (!tree_.end()) core_->signal(0, SIGKILL);
-    core_->signal(id_, SIGKILL);
+    if (!tree_.end()) instance_->signal(0, SIGKILL);
+    instance_->signal(id_, SIGKILL);
   } else {
-    core_->give_up(id_);
+    instance_->give_up(id_);
   }
 }
 
 // It tells of the start and of the end soon, unless it serves nobody, as one that was stopped or frozen from outside. Then it would
 // start whenever it goes on what it was sent, long after its time: so all of the sandbox ends.
-void Running::look_for_pid1() {
-  core_->ping();
-  const std::uint64_t received = core_->events_received();
+void LiveCommand::check_pid1() {
+  instance_->ping();
+  const std::uint64_t received = instance_->events_received();
   silent_looks_ = received == received_ ? silent_looks_ + 1 : 0;
   received_ = received;
   if (silent_looks_ < kSilentLooks) return;
-  core_->kill("its pid 1 did not answer");
+  instance_->kill("its pid 1 did not answer");
   lost_ = "pid 1 of the sandbox did not answer, and the sandbox was ended";
   ending_.add(lost_);
   gone_ = true;
@@ -321,31 +325,31 @@ void Running::look_for_pid1() {
 
 // --- what came of it
 
-Result<ExecResult> Running::result() {
+Result<ExecResult> LiveCommand::result() {
   drain();
   ended_ = true;
   ExecResult result;
   if (failed_) {
     result = runtime::failed_start(
         runtime::explain_start_failure(failed_->errnum, failed_->failed_call, request_.command.argv[0],
-                                       request_.command.cwd.empty() ? core_->files().workspace() : request_.command.cwd));
-    core_->take_seen(result);
+                                       request_.command.cwd.empty() ? instance_->files().workspace() : request_.command.cwd));
+    instance_->take_seen(result);
   } else {
     set_end(result);
     // Daemons that outlived the TERM of their parent, which ended by it, were part of what had to end.
     const bool all_ended =
-        !ending_.ending() || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return core_->pids_of_commands(); }));
-    if (!all_ended) core_->signal(0, SIGKILL);
+        !ending_.ending() || ((tree_.empty() || tree_.end()) && orphans_.end([this] { return instance_->pids_of_commands(); }));
+    if (!all_ended) instance_->signal(0, SIGKILL);
     streams_.finish(result);
-    core_->take_seen(result);
-    runtime::add_limit_violations(result, core_->policy(), core_->origins(), request_.command.argv[0], request_.timeout);
+    instance_->take_seen(result);
+    runtime::add_limit_violations(result, instance_->policy(), instance_->origins(), request_.command.argv[0], request_.timeout);
   }
   opened_.reset();
   use_.reset();
   return result;
 }
 
-void Running::set_end(ExecResult& result) {
+void LiveCommand::set_end(ExecResult& result) {
   const Time begun = ending_.clock().begun();
   if (!exited_) {
     // Where the sandbox went, that is why, whatever had been meant for the command.
@@ -363,7 +367,7 @@ void Running::set_end(ExecResult& result) {
   const bool was_ended = result.exit_code == 128 + SIGKILL || result.exit_code == 128 + SIGXFSZ;
   if (limits_ && limits_->reason && was_ended) {
     ending_.tell_limit(result, *limits_->reason, limits_->message);
-  } else if (const auto hit = core_->hit(); hit && result.signal == SIGKILL) {
+  } else if (const auto hit = instance_->hit(); hit && result.signal == SIGKILL) {
     ending_.tell_limit(result, hit->reason, hit->message);
     result.limits_hit.push_back(hit->limit);
   }
@@ -371,14 +375,14 @@ void Running::set_end(ExecResult& result) {
 
 // --- from other threads
 
-Result<void> Running::signal(int number) {
+Result<void> LiveCommand::signal(int number) {
   const std::uint32_t id = id_.load();
   if (id == 0) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was never sent");  // 0 is all
-  core_->signal(id, number);
+  instance_->signal(id, number);
   return {};
 }
 
-Result<void> Running::write(std::string_view bytes, milliseconds patience) {
+Result<void> LiveCommand::write(std::string_view bytes, milliseconds patience) {
   const std::lock_guard lock(input_mutex_);
   if (!input_.valid()) return command::no_input("it was spawned without a pipe for it, or the pipe is closed");
   const Time end = Steady::now() + bounded(patience);
@@ -400,14 +404,14 @@ Result<void> Running::write(std::string_view bytes, milliseconds patience) {
   return {};
 }
 
-Result<void> Running::close_input() {
+Result<void> LiveCommand::close_input() {
   if (request_.terminal) return write("\x04", 5s);
   const std::lock_guard lock(input_mutex_);
   input_.reset();
   return {};
 }
 
-Result<void> Running::resize(unsigned short rows, unsigned short columns) {
+Result<void> LiveCommand::resize(unsigned short rows, unsigned short columns) {
   const std::lock_guard lock(input_mutex_);
   const winsize size{rows, columns, 0, 0};
   if (!request_.terminal || ::ioctl(input_.get(), TIOCSWINSZ, &size) < 0) return command::no_terminal();

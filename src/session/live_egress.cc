@@ -29,12 +29,12 @@ NetworkRules rules_of(const Network& network) {
   return {network.allowed_domains, network.denied_domains, network.allowed_requests};
 }
 
-LiveOutlet::LiveOutlet(const Policy& policy, LiveOutletOptions options)
+LiveEgress::LiveEgress(const Policy& policy, LiveEgressOptions options)
     : policy_(policy), options_(std::move(options)), origins_at_start_(origins_of(rules_of(policy.network))) {
-  outlet_.emplace(policy_, no_command_, &origins_at_start_, options_.interception.get());
+  egress_.emplace(policy_, no_command_, &origins_at_start_, options_.interception.get());
 }
 
-runtime::Origins LiveOutlet::origins_of(const NetworkRules& now) const {
+runtime::Origins LiveEgress::origins_of(const NetworkRules& now) const {
   const Origin live{"rules set while the sandbox ran", "", 0};
   const NetworkRules given = options_.given_rules.value_or(rules_of(policy_.network));
   runtime::Origins all = options_.origins != nullptr ? *options_.origins : runtime::Origins();
@@ -44,25 +44,25 @@ runtime::Origins LiveOutlet::origins_of(const NetworkRules& now) const {
   return all;
 }
 
-void LiveOutlet::take(ExecResult& result) {
+void LiveEgress::take(ExecResult& result) {
   const std::lock_guard lock(mutex_);
   std::ranges::move(std::exchange(untold_, {}), std::back_inserter(result.egress));
-  if (outlet_) outlet_->take(result);
+  if (egress_) egress_->take(result);
 }
 
-void LiveOutlet::give_back(ExecResult& unread) {
+void LiveEgress::give_back(ExecResult& unread) {
   const std::lock_guard lock(mutex_);
   std::ranges::move(std::exchange(unread.egress, {}), std::back_inserter(untold_));
 }
 
-void LiveOutlet::close(ExecResult& result) {
+void LiveEgress::close(ExecResult& result) {
   const std::lock_guard lock(mutex_);
   std::ranges::move(std::exchange(untold_, {}), std::back_inserter(result.egress));
-  if (outlet_) outlet_->close(result);
-  outlet_.reset();
+  if (egress_) egress_->close(result);
+  egress_.reset();
 }
 
-Result<void> LiveOutlet::set_rules(const NetworkRules& rules) {
+Result<void> LiveEgress::set_rules(const NetworkRules& rules) {
   const std::lock_guard lock(mutex_);
   auto before = std::exchange(rules_, rules);
   auto done = apply_hosts();
@@ -70,8 +70,8 @@ Result<void> LiveOutlet::set_rules(const NetworkRules& rules) {
   return done;
 }
 
-Result<std::unique_ptr<LiveOutlet::Opened>> LiveOutlet::open_hosts(const std::vector<std::string>& domains) {
-  if (domains.empty()) return std::unique_ptr<Opened>();
+Result<std::unique_ptr<LiveEgress::HostGrant>> LiveEgress::open_hosts(const std::vector<std::string>& domains) {
+  if (domains.empty()) return std::unique_ptr<HostGrant>();
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = ++next_opened_;
   opened_hosts_[id] = domains;
@@ -79,24 +79,24 @@ Result<std::unique_ptr<LiveOutlet::Opened>> LiveOutlet::open_hosts(const std::ve
     opened_hosts_.erase(id);
     return done.error();
   }
-  return std::make_unique<Opened>(shared_from_this(), id);
+  return std::make_unique<HostGrant>(shared_from_this(), id);
 }
 
-void LiveOutlet::close_hosts(std::uint64_t id) noexcept {
+void LiveEgress::close_hosts(std::uint64_t id) noexcept {
   const std::lock_guard lock(mutex_);
   opened_hosts_.erase(id);
   (void)apply_hosts();  // rules that held before
 }
 
-Result<void> LiveOutlet::apply_hosts() {
-  if (!outlet_)
+Result<void> LiveEgress::apply_hosts() {
+  if (!egress_)
     return Error(Code::kFailedPrecondition, "the sandbox does not run").reason("it was stopped").next("start() it again");
   Network network = policy_.network;
   if (rules_) apply(*rules_, network);
   const runtime::Origins origins = origins_of(rules_of(network));
   for (const auto& [id, domains] : opened_hosts_)
     network.allowed_domains.insert(network.allowed_domains.end(), domains.begin(), domains.end());
-  return outlet_->set_hosts(network, &origins);
+  return egress_->set_hosts(network, &origins);
 }
 
 }  // namespace belljar::session

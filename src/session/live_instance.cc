@@ -33,30 +33,30 @@ bool lends(const launch::Plan& plan) noexcept {
 
 }  // namespace
 
-Core::Use::Use(Core& core) noexcept : core_(core) { core_.users_.fetch_add(1); }
-Core::Use::~Use() {
-  core_.last_use_.store(Clock::now().time_since_epoch().count());
-  core_.users_.fetch_sub(1);
+LiveInstance::Use::Use(LiveInstance& instance) noexcept : instance_(instance) { instance_.users_.fetch_add(1); }
+LiveInstance::Use::~Use() {
+  instance_.last_use_.store(Clock::now().time_since_epoch().count());
+  instance_.users_.fetch_sub(1);
 }
 
-Result<std::shared_ptr<Core>> Core::start(CoreOptions options, const CancelToken& cancel) {
-  std::shared_ptr<Core> core(new Core(std::move(options)));
+Result<std::shared_ptr<LiveInstance>> LiveInstance::start(InstanceOptions options, const CancelToken& cancel) {
+  std::shared_ptr<LiveInstance> instance(new LiveInstance(std::move(options)));
   Reactor* const reactor = BELLJAR_TRY(Reactor::shared());
-  core->loop_ = &reactor->next_loop();
+  instance->loop_ = &reactor->next_loop();
   const auto promise = std::make_shared<std::promise<Result<void>>>();
   std::future<Result<void>> outcome = promise->get_future();
-  reactor->run_on_starter([core, promise, cancel] {
-    auto launched = core->launch(cancel);
-    if (!launched) core->stop();
+  reactor->run_on_starter([instance, promise, cancel] {
+    auto launched = instance->launch(cancel);
+    if (!launched) instance->stop();
     promise->set_value(std::move(launched));
   });
   BELLJAR_CHECK(outcome.get());
-  return core;
+  return instance;
 }
 
-Core::~Core() { stop(); }
+LiveInstance::~LiveInstance() { stop(); }
 
-void Core::stop() noexcept {
+void LiveInstance::stop() noexcept {
   stop_.store(true);
   const std::lock_guard lock(stop_mutex_);
   if (std::exchange(finished_, true)) return;
@@ -64,20 +64,20 @@ void Core::stop() noexcept {
   finish();
 }
 
-Error Core::not_running() const {
+Error LiveInstance::not_running() const {
   const std::lock_guard lock(mutex_);
   return Error(Code::kFailedPrecondition, "the sandbox does not run")
       .reason(ended_because_.empty() ? "it was stopped" : ended_because_)
       .next("start() it again, or make another");
 }
 
-std::optional<std::pair<uid_t, gid_t>> Core::lent_identity() const noexcept {
+std::optional<std::pair<uid_t, gid_t>> LiveInstance::lent_identity() const noexcept {
   const launch::Plan& plan = options_.prepared.plan;
   if (!lends(plan)) return {};
   return std::pair(plan.outside_uid, plan.outside_gid);
 }
 
-std::vector<std::string> Core::environment_with(const std::map<std::string, std::string>& overrides) const {
+std::vector<std::string> LiveInstance::environment_with(const std::map<std::string, std::string>& overrides) const {
   std::vector<std::string> variables;
   for (const std::string& entry : options_.prepared.plan.env) {
     if (!overrides.contains(entry.substr(0, entry.find('=')))) variables.push_back(entry);
@@ -88,7 +88,7 @@ std::vector<std::string> Core::environment_with(const std::map<std::string, std:
 
 // --- on a starter
 
-Result<void> Core::prepare() {
+Result<void> LiveInstance::prepare() {
   launch::Plan& plan = options_.prepared.plan;
   const Policy& policy = options_.policy;
   limits_ =
@@ -98,12 +98,12 @@ Result<void> Core::prepare() {
   plan.rlimits.insert(plan.rlimits.end(), limits_->rlimits().begin(), limits_->rlimits().end());
   plan.cgroup_fd = limits_->cgroup_fd();
   plan.join_files = limits_->join_files();
-  outlet_ = std::make_shared<LiveOutlet>(policy, LiveOutletOptions{options_.interception, options_.origins, options_.given_rules});
-  BELLJAR_CHECK(outlet_->plan(plan.env, report));
+  egress_ = std::make_shared<LiveEgress>(policy, LiveEgressOptions{options_.interception, options_.origins, options_.given_rules});
+  BELLJAR_CHECK(egress_->plan(plan.env, report));
   return runtime::check_required(report, policy);
 }
 
-Result<void> Core::launch(const CancelToken& cancel) {
+Result<void> LiveInstance::launch(const CancelToken& cancel) {
   BELLJAR_CHECK(prepare());
   const launch::Plan& plan = options_.prepared.plan;
   timespec began{};
@@ -114,9 +114,9 @@ Result<void> Core::launch(const CancelToken& cancel) {
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));
-  runtime::Inside inside = runtime::inside_of(sandbox_, plan);
+  runtime::PassedSockets inside = runtime::passed_sockets(sandbox_, plan);
   broker::Inner inner = runtime::take_inner(inside);
-  BELLJAR_CHECK(outlet_->open(std::move(inside), options_.prepared.report));
+  BELLJAR_CHECK(egress_->open(std::move(inside), options_.prepared.report));
   if (UniqueFd listener = sandbox_.take_listener(); listener.valid()) {
     broker::BrokerOptions rules = runtime::broker_options(options_.prepared, options_.policy, origins());
     rules.began = began;
@@ -153,7 +153,7 @@ Result<void> Core::launch(const CancelToken& cancel) {
 
 // --- on the loop
 
-std::optional<LoopTime> Core::turn(std::uint32_t ready) {
+std::optional<LoopTime> LiveInstance::turn(std::uint32_t ready) {
   if (stop_.load() || !running_.load()) return {};
   if ((ready & 1U << kBroker) != 0) {
     broker_->on_readable();
@@ -173,7 +173,7 @@ std::optional<LoopTime> Core::turn(std::uint32_t ready) {
   return {};
 }
 
-void Core::take_events() {
+void LiveInstance::take_events() {
   while (const auto event = sandbox_.next_event()) {
     if (event->kind == launch::Event::Kind::kGone) {
       const std::lock_guard lock(mutex_);
@@ -187,7 +187,7 @@ void Core::take_events() {
   }
 }
 
-void Core::deliver(const launch::Event& event) {
+void LiveInstance::deliver(const launch::Event& event) {
   std::shared_ptr<CommandState> command;
   {
     const std::lock_guard lock(mutex_);
@@ -226,7 +226,7 @@ void Core::deliver(const launch::Event& event) {
   command->wake.ring();
 }
 
-void Core::take_notices() {
+void LiveInstance::take_notices() {
   std::vector<Violation> seen = broker_->take_violations();
   const std::lock_guard lock(mutex_);
   for (Violation& violation : seen) {
@@ -235,7 +235,7 @@ void Core::take_notices() {
   }
 }
 
-void Core::sample_limits(Clock::time_point now) {
+void LiveInstance::sample_limits(Clock::time_point now) {
   while (auto hit = limits_->sample(now)) {
     if (!hit->kill) continue;
     {
@@ -246,7 +246,7 @@ void Core::sample_limits(Clock::time_point now) {
   }
 }
 
-std::optional<Core::Clock::time_point> Core::next_deadline() const {
+std::optional<LiveInstance::Clock::time_point> LiveInstance::next_deadline() const {
   auto next = limits_->next_sample();
   if (options_.idle_timeout) {
     const Clock::time_point last{Clock::duration(last_use_.load())};
@@ -257,7 +257,7 @@ std::optional<Core::Clock::time_point> Core::next_deadline() const {
   return next;
 }
 
-bool Core::idle(Clock::time_point now) {
+bool LiveInstance::idle(Clock::time_point now) {
   if (!options_.idle_timeout || users_.load() > 0) return false;
   if (now - Clock::time_point(Clock::duration(last_use_.load())) < *options_.idle_timeout) return false;
   idled_.store(true);
@@ -267,7 +267,7 @@ bool Core::idle(Clock::time_point now) {
 }
 
 // The order matters: what is inside dies first, then its broker, then its groups.
-void Core::finish() noexcept {
+void LiveInstance::finish() noexcept {
   running_.store(false);
   if (sandbox_.pidfd() >= 0 && options_.prepared.pid_namespace)
     ::syscall(SYS_pidfd_send_signal, sandbox_.pidfd(), SIGKILL, nullptr, 0);
@@ -278,7 +278,7 @@ void Core::finish() noexcept {
   if (broker_) take_notices();
   broker_.reset();
   ExecResult unread;  // what no result has told yet: refusals, and what went through the proxy
-  if (outlet_ != nullptr) outlet_->close(unread);
+  if (egress_ != nullptr) egress_->close(unread);
   limits_.reset();
   for (const std::string& path : options_.prepared.remove_after) (void)remove_tree(path);
   options_.prepared.remove_after.clear();
@@ -299,7 +299,7 @@ void Core::finish() noexcept {
 
 // --- for the threads of callers
 
-Result<Core::Started> Core::expect() {
+Result<LiveInstance::Started> LiveInstance::expect() {
   Started started;
   started.state = std::make_shared<CommandState>();
   ::clock_gettime(CLOCK_REALTIME_COARSE, &started.state->began);
@@ -315,7 +315,7 @@ Result<Core::Started> Core::expect() {
 }
 
 // For the rules: a command, or a file call of ours, begins.
-void Core::begin_run() {
+void LiveInstance::begin_run() {
   if (options_.prepared.file_rules == nullptr) return;
   // By the clock that stamps inodes: a command begins in well under a tick, and what it makes in that one is its own.
   timespec oldest{};
@@ -329,7 +329,7 @@ void Core::begin_run() {
   options_.prepared.file_rules->begin_run(oldest);
 }
 
-bool Core::answers(std::chrono::milliseconds patience, int cancel_fd) {
+bool LiveInstance::answers(std::chrono::milliseconds patience, int cancel_fd) {
   const Use use(*this);
   std::optional<Started> asked;
   {
@@ -355,7 +355,7 @@ bool Core::answers(std::chrono::milliseconds patience, int cancel_fd) {
   return asked->state->settled && !asked->state->gone;
 }
 
-void Core::ping() noexcept {
+void LiveInstance::ping() noexcept {
   const std::unique_lock lock(send_mutex_, std::try_to_lock);
   if (!lock || !running_.load()) return;  // somebody sends: the next look asks
   const Clock::rep now = Clock::now().time_since_epoch().count(), last = last_ping_.load();
@@ -364,7 +364,7 @@ void Core::ping() noexcept {
   sandbox_.ping();
 }
 
-void Core::kill(const char* because) noexcept {
+void LiveInstance::kill(const char* because) noexcept {
   {
     const std::lock_guard lock(mutex_);
     if (ended_because_.empty()) ended_because_ = because;
@@ -380,7 +380,7 @@ void Core::kill(const char* because) noexcept {
   if (const auto reactor = Reactor::shared(); self != nullptr && reactor) (*reactor)->run_on_starter([self] { self->stop(); });
 }
 
-Result<std::optional<Core::Started>> Core::send(launch::PackedExec& request) {
+Result<std::optional<LiveInstance::Started>> LiveInstance::send(launch::PackedExec& request) {
   const std::lock_guard lock(send_mutex_);
   Started started = BELLJAR_TRY(expect());
   begin_run();
@@ -392,7 +392,7 @@ Result<std::optional<Core::Started>> Core::send(launch::PackedExec& request) {
   return Error(Code::kUnavailable, "cannot reach pid 1 of the sandbox").sys(-status, "sendmsg");
 }
 
-Result<UniqueFd> Core::room() {
+Result<UniqueFd> LiveInstance::room() {
   const std::lock_guard lock(send_mutex_);
   if (!running_.load()) return not_running();
   UniqueFd room(::fcntl(sandbox_.control_fd(), F_DUPFD_CLOEXEC, 3));
@@ -402,7 +402,7 @@ Result<UniqueFd> Core::room() {
       .next("raise `ulimit -n`, or run fewer at once");
 }
 
-std::optional<std::vector<int>> Core::pids_of_commands() {
+std::optional<std::vector<int>> LiveInstance::pids_of_commands() {
   constexpr std::chrono::seconds kPatience{30};
   if (!answers(kPatience)) return {};  // what it told before the answer is known now
   const std::lock_guard lock(mutex_);
@@ -411,22 +411,22 @@ std::optional<std::vector<int>> Core::pids_of_commands() {
   return pids;
 }
 
-void Core::forget(std::uint32_t id) noexcept {
+void LiveInstance::forget(std::uint32_t id) noexcept {
   const std::lock_guard lock(mutex_);
   commands_.erase(id);
 }
 
-void Core::signal(std::uint32_t id, int number) noexcept {
+void LiveInstance::signal(std::uint32_t id, int number) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (running_.load()) sandbox_.signal(id, number);
 }
 
-void Core::give_up(std::uint32_t id) noexcept {
+void LiveInstance::give_up(std::uint32_t id) noexcept {
   const std::lock_guard lock(send_mutex_);
   if (running_.load()) sandbox_.give_up(id);
 }
 
-void Core::take_seen(ExecResult& result) {
+void LiveInstance::take_seen(ExecResult& result) {
   {
     const std::lock_guard lock(mutex_);
     result.violations_dropped += std::exchange(violations_dropped_, 0);
@@ -438,10 +438,10 @@ void Core::take_seen(ExecResult& result) {
     next += violation.count;
   }
   used_names_.add_violations(result, options_.policy, options_.rules.get(), origins());
-  outlet_->take(result);
+  egress_->take(result);
 }
 
-void Core::give_back(ExecResult& unread) {
+void LiveInstance::give_back(ExecResult& unread) {
   {
     const std::lock_guard lock(mutex_);
     violations_dropped_ += std::exchange(unread.violations_dropped, 0);
@@ -449,24 +449,24 @@ void Core::give_back(ExecResult& unread) {
     std::ranges::move(violations_, std::back_inserter(first));
     violations_ = std::move(first);
   }
-  outlet_->give_back(unread);
+  egress_->give_back(unread);
 }
 
 // --- the hosts that may be reached
 
-Result<void> Core::set_network_rules(const NetworkRules& rules) {
-  auto done = outlet_->set_rules(rules);
+Result<void> LiveInstance::set_network_rules(const NetworkRules& rules) {
+  auto done = egress_->set_rules(rules);
   if (!done && !running_.load()) return not_running();
   return done;
 }
 
-Result<std::unique_ptr<LiveOutlet::Opened>> Core::open_hosts(const std::vector<std::string>& domains) {
-  auto opened = outlet_->open_hosts(domains);
+Result<std::unique_ptr<LiveEgress::HostGrant>> LiveInstance::open_hosts(const std::vector<std::string>& domains) {
+  auto opened = egress_->open_hosts(domains);
   if (!opened && !running_.load()) return not_running();
   return opened;
 }
 
-std::optional<runtime::Hit> Core::hit() const {
+std::optional<runtime::Hit> LiveInstance::hit() const {
   const std::lock_guard lock(mutex_);
   return hit_;
 }

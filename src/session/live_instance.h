@@ -48,7 +48,7 @@ struct CommandState {
   bool gone = false;  // the sandbox ended before the command did
 };
 
-struct CoreOptions {
+struct InstanceOptions {
   backend::Prepared prepared;
   Policy policy;  // complete
   std::string workspace;
@@ -68,14 +68,14 @@ struct CoreOptions {
   std::string remove_when_idle;  // a directory of the host that goes when idle_timeout ends the sandbox; empty: none
 };
 
-class Core : public Served, public std::enable_shared_from_this<Core> {
+class LiveInstance : public LoopHandler, public std::enable_shared_from_this<LiveInstance> {
  public:
   // Starts the sandbox; once `cancel` is cancelled no longer. Errors: as launch::start, and what the policy asks that cannot be
   // held.
-  static Result<std::shared_ptr<Core>> start(CoreOptions options, const CancelToken& cancel = {});
-  ~Core() override;
-  Core(const Core&) = delete;
-  Core& operator=(const Core&) = delete;
+  static Result<std::shared_ptr<LiveInstance>> start(InstanceOptions options, const CancelToken& cancel = {});
+  ~LiveInstance() override;
+  LiveInstance(const LiveInstance&) = delete;
+  LiveInstance& operator=(const LiveInstance&) = delete;
 
   // Ends everything inside and waits for that. Idempotent. Not from a turn of the loop.
   void stop() noexcept;
@@ -121,27 +121,27 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   void take_seen(ExecResult& result);
   // Takes that back from a result that nobody will read.
   void give_back(ExecResult& unread);
-  // As of LiveOutlet; where it does not run the error says why.
+  // As of LiveEgress; where it does not run the error says why.
   Result<void> set_network_rules(const NetworkRules& rules);
-  Result<std::unique_ptr<LiveOutlet::Opened>> open_hosts(const std::vector<std::string>& domains);
+  Result<std::unique_ptr<LiveEgress::HostGrant>> open_hosts(const std::vector<std::string>& domains);
   // The limit for which everything inside was ended last, if that happened.
   std::optional<runtime::Hit> hit() const;
 
   // Marks the sandbox as in use for as long as it lives.
   class Use {
    public:
-    explicit Use(Core& core) noexcept;
+    explicit Use(LiveInstance& instance) noexcept;
     ~Use();
     Use(const Use&) = delete;
     Use& operator=(const Use&) = delete;
 
    private:
-    Core& core_;
+    LiveInstance& instance_;
   };
 
  private:
   using Clock = std::chrono::steady_clock;
-  explicit Core(CoreOptions options) : options_(std::move(options)) {}
+  explicit LiveInstance(InstanceOptions options) : options_(std::move(options)) {}
   Result<void> prepare();
   // Registers the next id, before the request goes out: its answer must find it. With send_mutex_ held.
   Result<Started> expect();
@@ -156,11 +156,11 @@ class Core : public Served, public std::enable_shared_from_this<Core> {
   bool idle(Clock::time_point now);
   void finish() noexcept;
 
-  CoreOptions options_;
+  InstanceOptions options_;
   std::optional<runtime::LimitSet> limits_;
   launch::Sandbox sandbox_;
   std::optional<broker::Broker> broker_;
-  std::shared_ptr<LiveOutlet> outlet_;  // from prepare() on
+  std::shared_ptr<LiveEgress> egress_;  // from prepare() on
   std::optional<Files> files_;
   int init_pid_ = -1;
   Loop* loop_ = nullptr;

@@ -62,16 +62,16 @@ void move_seen(ExecResult& from, ExecResult& to) {
 
 }  // namespace
 
-ContainedBox::ContainedBox(Spec spec, Policy policy, LiveOutletOptions options)
-    : policy_(std::move(policy)), spec_(std::move(spec)), outlet_(std::make_shared<LiveOutlet>(policy_, std::move(options))) {}
+NetworkedContainer::NetworkedContainer(Spec spec, Policy policy, LiveEgressOptions options)
+    : policy_(std::move(policy)), spec_(std::move(spec)), egress_(std::make_shared<LiveEgress>(policy_, std::move(options))) {}
 
-Result<void> ContainedBox::plan(EnforcementReport& report) {
-  BELLJAR_CHECK(outlet_->plan(spec_.env, report));
+Result<void> NetworkedContainer::plan(EnforcementReport& report) {
+  BELLJAR_CHECK(egress_->plan(spec_.env, report));
   lower_transparent(report, 0);
   return {};
 }
 
-Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report, const CancelToken& cancel) {
+Result<void> NetworkedContainer::start(const Engine& engine, EnforcementReport& report, const CancelToken& cancel) {
   container_ = BELLJAR_TRY(Container::start(engine, spec_, cancel));
   if (!spec_.filter.empty() && !container_->filtered()) lower_filter(report);
   lower_root(container_->unasked(), report);
@@ -80,22 +80,22 @@ Result<void> ContainedBox::start(const Engine& engine, EnforcementReport& report
   PassedOut passed = container_->take_passed();
   if (spec_.sockets.empty()) return {};
   BELLJAR_CHECK(check_made(spec_, passed, report));
-  return outlet_->open({.planned = spec_.sockets,
+  return egress_->open({.planned = spec_.sockets,
                         .sockets = std::move(passed.sockets),
                         .init_pid = passed.pid,
                         .fake_addresses = policy::kFakeLoopback},
                        report);
 }
 
-Result<void> ContainedBox::stop(const CancelToken& cancel) {
+Result<void> NetworkedContainer::stop(const CancelToken& cancel) {
   Result<void> stopped;
   if (container_ != nullptr) stopped = container_->stop(cancel);
   const std::lock_guard lock(mutex_);
-  outlet_->close(unread_);
+  egress_->close(unread_);
   return stopped;
 }
 
-void ContainedBox::take_seen(ExecResult& result) {
+void NetworkedContainer::take_seen(ExecResult& result) {
   const std::lock_guard lock(mutex_);
   move_seen(unread_, result);
   std::uint64_t next = 0;
@@ -103,20 +103,20 @@ void ContainedBox::take_seen(ExecResult& result) {
     violation.sequence = next;
     next += violation.count;
   }
-  outlet_->take(result);
+  egress_->take(result);
 }
 
-void ContainedBox::give_back(ExecResult& unread) {
+void NetworkedContainer::give_back(ExecResult& unread) {
   const std::lock_guard lock(mutex_);
   move_seen(unread, unread_);
 }
 
-Result<ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes, const CancelToken& cancel) {
+Result<ContainerStats> usage_of(std::span<const std::shared_ptr<NetworkedContainer>> containers, const CancelToken& cancel) {
   ContainerStats all;
-  for (const auto& box : boxes) {
-    if (!box->channel()->alive()) continue;
-    const auto used = box->container().stats(cancel);
-    if (!used && !box->channel()->alive()) continue;  // it ended meanwhile
+  for (const auto& container : containers) {
+    if (!container->channel()->alive()) continue;
+    const auto used = container->container().stats(cancel);
+    if (!used && !container->channel()->alive()) continue;  // it ended meanwhile
     if (!used) return used.error();
     all.cpu += used->cpu;
     all.memory += used->memory;

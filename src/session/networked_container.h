@@ -19,14 +19,15 @@
 namespace belljar::session {
 
 // plan() and start() once, one after the other; then safe from any thread.
-class ContainedBox {
+class NetworkedContainer {
  public:
-  ContainedBox(backend::container::Spec spec, Policy policy, LiveOutletOptions options);
-  ~ContainedBox() { (void)stop(); }
-  ContainedBox(const ContainedBox&) = delete;
-  ContainedBox& operator=(const ContainedBox&) = delete;
+  NetworkedContainer(backend::container::Spec spec, Policy policy, LiveEgressOptions options);
+  ~NetworkedContainer() { (void)stop(); }
+  NetworkedContainer(const NetworkedContainer&) = delete;
+  NetworkedContainer& operator=(const NetworkedContainer&) = delete;
 
-  // What the way out adds: the variables that name the proxy, the clauses; ports of the host are taken. Errors: as Outlet::plan.
+  // What the way out adds: the variables that name the proxy, the clauses; ports of the host are taken. Errors: as
+  // SandboxEgress::plan.
   Result<void> plan(EnforcementReport& report);
   // Starts the container and serves its network. Less than plan() said is told in `report`. Errors: as Container::start;
   // kFailedPrecondition, its pid 1 could not make a socket.
@@ -38,7 +39,7 @@ class ContainedBox {
   const std::shared_ptr<backend::container::Channel>& channel() const noexcept { return container_->channel(); }
   // What its commands find, plan()'s included.
   const std::vector<std::string>& environment() const noexcept { return spec_.env; }
-  LiveOutlet& outlet() const noexcept { return *outlet_; }
+  LiveEgress& egress() const noexcept { return *egress_; }
   // Adds what went through and what was refused since the last time, also after stop().
   void take_seen(ExecResult& result);
   // Takes that back from a result that nobody will read.
@@ -47,14 +48,14 @@ class ContainedBox {
  private:
   const Policy policy_;
   backend::container::Spec spec_;
-  std::shared_ptr<LiveOutlet> outlet_;
+  std::shared_ptr<LiveEgress> egress_;
   std::shared_ptr<backend::container::Container> container_;  // from start() on
   std::mutex mutex_;
   ExecResult unread_;  // guarded by mutex_; of the end, or given back
 };
 
 // What those that run use together. Errors: as Engine::stats.
-Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<ContainedBox>> boxes,
+Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<NetworkedContainer>> containers,
                                                     const CancelToken& cancel);
 
 }  // namespace belljar::session

@@ -11,7 +11,7 @@
 namespace belljar::session {
 
 // `path`: a directory of the workspace. Errors: those of Files::watch_dir; kInvalidArgument, no glob.
-Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core, const std::string& path,
+Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<LiveInstance>& instance, const std::string& path,
                                               const WatchOptions& options);
 
 }  // namespace belljar::session

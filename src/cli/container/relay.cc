@@ -75,7 +75,7 @@ Result<FarEnds> far_ends(front::Stdio& stdio, bool passes_output) {
   return far;
 }
 
-class Relay final : public front::Commanded {
+class Relay final : public front::CommandControl {
  public:
   Relay(Process& process, front::Stdio& stdio, front::Front& front, FarEnds far)
       : process_(process), stdio_(stdio), front_(front), far_(std::move(far)), waiter_([this] { wait(); }), feeder_([this] {

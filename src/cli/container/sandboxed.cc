@@ -121,7 +121,7 @@ Result<Begun> begin_first(const RunFlags& given, const SandboxedBackend& backend
                           RunRecord& record, std::optional<front::Signals>& signals, std::optional<int>& ended) {
   return start_first(given, choice, backend.name, record, [&](const std::string& name) -> Result<Begun> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
-    auto taken = front::Signals::open(front::Signals::Take::kForwarded);
+    auto taken = front::Signals::open(front::Signals::Mode::kForwarded);
     if (!taken) return choice.settle(), taken.error();
     signals.emplace(*std::move(taken));
     loaded.effective.policy.backend = name;

@@ -65,35 +65,35 @@ Result<void> check_command_text(const Command& command) {
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Core> core, command::Request request, milliseconds patience)
-    : remote::Run(std::move(request), patience),
-      core_(std::move(core)),
+E2bCommand::E2bCommand(std::shared_ptr<E2bInstance> instance, command::Request request, milliseconds patience)
+    : RemoteCommand(std::move(request), patience),
+      instance_(std::move(instance)),
       past_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {}
 
-Run::~Run() {
+E2bCommand::~E2bCommand() {
   done_.ring();
   if (feeder_.joinable()) feeder_.join();
 }
 
-Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, command::Request request) {
+Result<std::shared_ptr<E2bCommand>> E2bCommand::start(std::shared_ptr<E2bInstance> instance, command::Request request) {
   BELLJAR_CHECK(check_command_text(request.command));
-  const milliseconds patience = request.asked == command::For::kHelper ? kHelperEnding : kHopeless;
-  std::shared_ptr<Run> run(new Run(std::move(core), std::move(request), patience));
+  const milliseconds patience = request.purpose == command::Purpose::kHelper ? kHelperEnding : kHopeless;
+  std::shared_ptr<E2bCommand> run(new E2bCommand(std::move(instance), std::move(request), patience));
   if (!run->valid() || !run->done_.valid() || !run->past_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or timerfd").next("run fewer at once");
-  if (!run->is_helper()) run->mark_ = run->core_->next_mark();
+  if (!run->is_helper()) run->mark_ = run->instance_->next_mark();
   const auto& timeout = run->request_.timeout;
   // The daemon ends it, too, should we be gone by then; what may be detached has no such end.
   std::optional<milliseconds> lives;
-  if (timeout && run->request_.asked != command::For::kSpawn && *timeout < kForever / 2)
+  if (timeout && run->request_.purpose != command::Purpose::kSpawn && *timeout < kForever / 2)
     lives = *timeout + run->request_.limits.kill_grace + kBackstop;
   run->heard_ = Steady::now();
   run->ending_.clock().begin(run->heard_);
-  run->stream_ = BELLJAR_TRY(run->core_->envd().start(run->start_message(), lives));
+  run->stream_ = BELLJAR_TRY(run->instance_->envd().start(run->start_message(), lives));
   return run;
 }
 
-std::string Run::start_message() const {
+std::string E2bCommand::start_message() const {
   Json process = {{"cmd", request_.command.argv[0]}, {"cwd", request_.cwd}};
   process["args"] = std::vector<std::string>(request_.command.argv.begin() + 1, request_.command.argv.end());
   process["envs"] = request_.command.env;
@@ -103,16 +103,16 @@ std::string Run::start_message() const {
   return message.dump();
 }
 
-std::string Run::selector() const { return format(R"({{"pid":{}}})", pid_.load()); }
+std::string E2bCommand::selector() const { return format(R"({{"pid":{}}})", pid_.load()); }
 
 // --- the waiter
 
-int Run::await_start() {
+int E2bCommand::await_start() {
   while (!started_ && !over()) turn();
   return pid_.load();
 }
 
-void Run::close() {
+void E2bCommand::close() {
   done_.ring();
   const itimerspec soon{.it_interval = {}, .it_value = {.tv_sec = kLastAnswer.count(), .tv_nsec = 0}};
   ::timerfd_settime(past_.get(), 0, &soon, nullptr);
@@ -126,11 +126,11 @@ void Run::close() {
   stream_.reset();
 }
 
-void Run::wait(std::optional<Time> due) {
+void E2bCommand::wait(std::optional<Time> due) {
   Time next = heard_ + 3 * kKeepalive;  // a live stream says something that often
-  if (!started_) next = std::min<Time>(next, ending_.clock().begun() + core_->envd().patience());
+  if (!started_) next = std::min<Time>(next, ending_.clock().begun() + instance_->envd().patience());
   if (due) next = std::min(next, *due);
-  const auto came = stream_->wait(next, wishes());
+  const auto came = stream_->wait(next, control_fds());
   if (!came) return lose(came.error().reason());
   if (*came == http::Stream::Came::kSomething) {
     take_bytes();
@@ -142,19 +142,19 @@ void Run::wait(std::optional<Time> due) {
     if (!begun_) take_head();
     if (over()) return;
     if (is_stream_) return lose("the stream broke off");
-    refused_ = core_->envd().refusal(stream_->head(), body_, kNotStarted);
+    refused_ = instance_->envd().refusal(stream_->head(), body_, kNotStarted);
     if (!refused_)
       lose("it answered with something else, of the type " + belljar::quoted(stream_->head().content_type.substr(0, 80)));
   }
 }
 
-void Run::take_head() {
+void E2bCommand::take_head() {
   begun_ = true;
   const http::Reply head = stream_->head();
   is_stream_ = head.status == 200 && head.content_type.starts_with("application/connect+json");
 }
 
-void Run::take_bytes() {
+void E2bCommand::take_bytes() {
   if (!begun_) take_head();
   const std::string bytes = stream_->take();
   if (!is_stream_) {
@@ -174,7 +174,7 @@ void Run::take_bytes() {
   if (!fed && !over()) lose(fed.error().reason());
 }
 
-void Run::handle(const Event& event) {
+void E2bCommand::handle(const Event& event) {
   if (ended_) return;
   if (!started_ && (event.kind == EventKind::kStdout || event.kind == EventKind::kStderr || event.kind == EventKind::kEnd))
     return lose("it speaks of a command before its start");
@@ -201,7 +201,7 @@ void Run::handle(const Event& event) {
   }
 }
 
-void Run::handle_last(std::string_view json) {
+void E2bCommand::handle_last(std::string_view json) {
   if (ended_) return;
   const auto last = parse_last(json);
   if (!last) return lose(last.error().reason());
@@ -214,13 +214,13 @@ void Run::handle_last(std::string_view json) {
   if (complaint.code == Code::kDeadlineExceeded)
     ending_.stop({Reason::kTimeout,
                   request_.timeout ? timeout_message(*request_.timeout) : "the service ended the command at a deadline of its own"},
-                 command::How::kAtOnce, Steady::now());
-  lose(core_->envd().refused(complaint, "the command was lost").reason());
+                 command::EndMode::kAtOnce, Steady::now());
+  lose(instance_->envd().refused(complaint, "the command was lost").reason());
 }
 
 // Why the daemon did not start it, of a file system that is not ours to look into.
-Error Run::explain(const Complaint& complaint) {
-  Error said = core_->envd().refused(complaint, kNotStarted);
+Error E2bCommand::explain(const Complaint& complaint) {
+  Error said = instance_->envd().refused(complaint, kNotStarted);
   if (complaint.code != Code::kInvalidArgument) return said;
   if (has(complaint.message, "cwd") && has(complaint.message, "does not exist"))
     return Error(Code::kNotFound, format("cannot use as working directory {}", belljar::quoted(request_.cwd)))
@@ -237,23 +237,23 @@ Error Run::explain(const Complaint& complaint) {
 // --- ending it
 
 // Only when nothing waits to be read.
-void Run::check_silence(Time now) {
+void E2bCommand::check_silence(Time now) {
   const bool silent = now >= heard_ + 3 * kKeepalive;
   if (over()) return;
   if (ending_.clock().hopeless(now)) lose("its end was not told");
   else if (started_ && silent) lose("nothing was heard of it, not even that it lives");
-  else if (!started_ && (silent || now >= ending_.clock().begun() + core_->envd().patience())) lose("no answer in time");
+  else if (!started_ && (silent || now >= ending_.clock().begun() + instance_->envd().patience())) lose("no answer in time");
 }
 
 // The daemon signals one process; a helper finds the others.
-void Run::end_tree(int signal) {
+void E2bCommand::end_tree(int signal) {
   if (kill_failed_) return;  // it was waited for once
   const auto until = Steady::now() + (is_helper() ? kHelperEnding : kEnding);
-  const bool done = !mark_.empty() && core_->kill_marked(mark_, signal, kEnding);
+  const bool done = !mark_.empty() && instance_->kill_marked(mark_, signal, kEnding);
   if (pid_.load() == 0 || (done && signal != SIGKILL)) return;
   const auto left = std::chrono::duration_cast<milliseconds>(until - Steady::now());
   // Also when the helper did it: after a KILL through it the daemon ends the stream, whoever still holds the output.
-  const auto sent = core_->envd().call(
+  const auto sent = instance_->envd().call(
       "process.Process/SendSignal",
       format(R"({{"process":{},"signal":"{}"}})", selector(), signal == SIGKILL ? "SIGNAL_SIGKILL" : "SIGNAL_SIGTERM"),
       "cannot signal the command", std::max<milliseconds>(left, kHelperEnding), -1);
@@ -263,7 +263,7 @@ void Run::end_tree(int signal) {
 // --- from other threads
 
 // stdin of an exec: on a thread of its own, since a command may write a lot before it reads.
-void Run::feed() {
+void E2bCommand::feed() {
   const std::string& bytes = request_.stdin_bytes;
   for (std::size_t at = 0; at < bytes.size(); at += kInputPiece) {
     if (!send_input(std::string_view(bytes).substr(at, kInputPiece), kForever, done_.get())) return;  // nobody reads it
@@ -271,10 +271,11 @@ void Run::feed() {
   (void)close_input();
 }
 
-Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {
+Result<void> E2bCommand::send_input(std::string_view bytes, milliseconds patience, int cancel_fd) {
   const std::string message =
       format(R"({{"process":{},"input":{{"{}":"{}"}}}})", selector(), request_.terminal ? "pty" : "stdin", to_base64(bytes));
-  auto sent = core_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, cancel_fd);
+  auto sent =
+      instance_->envd().call("process.Process/SendInput", message, "cannot write to the command's stdin", patience, cancel_fd);
   if (sent) return {};
   if (sent.error().code() == Code::kCanceled) return command::no_input("the command has ended");
   if (sent.error().code() == Code::kDeadlineExceeded) return command::not_read(patience);
@@ -286,7 +287,7 @@ Result<void> Run::send_input(std::string_view bytes, milliseconds patience, int 
   return command::no_input("nobody reads it any more: " + sent.error().reason());
 }
 
-Result<void> Run::write(std::string_view bytes, milliseconds patience) {
+Result<void> E2bCommand::write(std::string_view bytes, milliseconds patience) {
   if (!request_.stdin_pipe && !request_.terminal) return command::no_input("it was spawned without a pipe for it");
   if (input_closed_.load()) return command::no_input("the pipe is closed");
   const auto deadline = Steady::now() + bounded(patience);
@@ -299,32 +300,32 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   return {};
 }
 
-Result<void> Run::close_input() {
+Result<void> E2bCommand::close_input() {
   if (request_.terminal) return write("\x04", 30s);
   if (input_closed_.exchange(true)) return {};
-  const auto closed = core_->envd().call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()),
-                                         "cannot close the command's stdin", 30s, done_.get());
+  const auto closed = instance_->envd().call("process.Process/CloseStdin", format(R"({{"process":{}}})", selector()),
+                                             "cannot close the command's stdin", 30s, done_.get());
   // The command may have ended because of it before the answer came.
   if (closed || closed.error().code() == Code::kCanceled || closed.error().code() == Code::kNotFound) return {};
   if (closed.error().code() != Code::kInternal) lose_input(closed.error().reason());  // kInternal: it was closed already
   return closed.error();
 }
 
-Result<void> Run::resize(unsigned short rows, unsigned short columns) {
+Result<void> E2bCommand::resize(unsigned short rows, unsigned short columns) {
   if (!request_.terminal) return command::no_terminal();
-  return core_->envd()
+  return instance_->envd()
       .call("process.Process/Update",
             format(R"({{"process":{},"pty":{{"size":{{"cols":{},"rows":{}}}}}}})", selector(), columns, rows),
             "cannot resize the terminal")
       .map([](const std::string&) {});
 }
 
-Result<void> Run::signal(int number) {
+Result<void> E2bCommand::signal(int number) {
   if (pid_.load() == 0)  // to kill(1) our own group
     return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was not started");
   const std::string pid = std::to_string(pid_.load());
-  const auto helped =
-      core_->help({"/bin/sh", "-c", R"(kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2")", "sh", std::to_string(number), pid});
+  const auto helped = instance_->help(
+      {"/bin/sh", "-c", R"(kill "-$1" -- "-$2" 2>/dev/null || kill "-$1" "$2")", "sh", std::to_string(number), pid});
   if (!helped) return helped.error();
   if (helped->exit_code == 0) return {};
   return Error(Code::kFailedPrecondition, "cannot signal the command").reason(escaped(helped->err.substr(0, 200)));

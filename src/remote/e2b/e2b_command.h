@@ -17,11 +17,11 @@
 
 namespace belljar::remote::e2b {
 
-class Run final : public remote::Run {
+class E2bCommand final : public RemoteCommand {
  public:
   // Sends the command. Errors: kResourceExhausted; kInvalidArgument, words that are no UTF-8.
-  static Result<std::shared_ptr<Run>> start(std::shared_ptr<Core> core, command::Request request);
-  ~Run() override;
+  static Result<std::shared_ptr<E2bCommand>> start(std::shared_ptr<E2bInstance> instance, command::Request request);
+  ~E2bCommand() override;
 
   int await_start() override;
   Result<void> write(std::string_view bytes, std::chrono::milliseconds patience) override;
@@ -30,8 +30,8 @@ class Run final : public remote::Run {
   Result<void> signal(int number) override;
 
  private:
-  Run(std::shared_ptr<Core> core, command::Request request, std::chrono::milliseconds patience);
-  const Commands& commands() const noexcept override { return *core_; }
+  E2bCommand(std::shared_ptr<E2bInstance> instance, command::Request request, std::chrono::milliseconds patience);
+  const Commands& commands() const noexcept override { return *instance_; }
   std::string start_message() const;
   void wait(std::optional<Time> due) override;
   void take_bytes();
@@ -43,13 +43,13 @@ class Run final : public remote::Run {
   bool can_be_told() const override { return started_; }
   void give_up() override {}  // check_silence(): what waits to be read may tell of it
   void close() override;
-  bool ends_with_sandbox() const override { return core_->ending() && !is_helper(); }
+  bool ends_with_sandbox() const override { return instance_->ending() && !is_helper(); }
   void feed();
   Error explain(const Complaint& complaint);
   std::string selector() const;
   Result<void> send_input(std::string_view bytes, std::chrono::milliseconds patience, int cancel_fd);
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<E2bInstance> instance_;
   std::string mark_;
   Wake done_;      // readable: it is over
   UniqueFd past_;  // readable: it is over, and for long enough

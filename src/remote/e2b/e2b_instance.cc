@@ -14,14 +14,14 @@
 
 namespace belljar::remote::e2b {
 
-Result<std::shared_ptr<command::Run>> Core::start(command::Request request) {
-  const bool marked = request.asked != command::For::kHelper;
-  auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
+Result<std::shared_ptr<command::RunningCommand>> E2bInstance::start(command::Request request) {
+  const bool marked = request.purpose != command::Purpose::kHelper;
+  auto run = BELLJAR_TRY(E2bCommand::start(shared_from_this(), std::move(request)));
   if (marked) add(run);
-  return std::shared_ptr<command::Run>(std::move(run));
+  return std::shared_ptr<command::RunningCommand>(std::move(run));
 }
 
-bool Core::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience, const CancelToken& cancel) {
+bool E2bInstance::kill_marked(const std::string& mark, int signal, std::chrono::milliseconds patience, const CancelToken& cancel) {
   const auto helped = help({"/bin/sh", "-c", kEndMarked, "sh", mark, std::to_string(signal)}, {}, patience, cancel);
   return helped && helped->exit_code == 0;
 }

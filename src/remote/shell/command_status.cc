@@ -49,7 +49,7 @@ bool read_number(std::string_view text, Number& number) {
   return read.ec == std::errc() && read.ptr == text.data() + text.size();
 }
 
-Result<void> read_piece(std::string_view& rest, std::string_view name, bool only_counted, Piece& piece) {
+Result<void> read_piece(std::string_view& rest, std::string_view name, bool only_counted, OutputPiece& piece) {
   const std::string_view line = next_line(rest);
   std::array<std::string_view, 4> words;
   if (!split(line, words) || words[0] != name || !read_number(words[1], piece.base) || !read_number(words[2], piece.count))
@@ -67,25 +67,25 @@ Result<void> read_piece(std::string_view& rest, std::string_view name, bool only
 
 }  // namespace
 
-Result<Looked> parse_looked(std::string_view text, bool count_out, bool count_err) {
-  Looked looked;
+Result<CommandStatus> parse_command_status(std::string_view text, bool count_out, bool count_err) {
+  CommandStatus status;
   const std::string_view line = next_line(text);
   std::array<std::string_view, kMostWords> words;
-  if (!split(line, words) || words[0] != "s" || !read_number(words[1], looked.pid)) return nonsense("this is no state", line);
-  looked.lost = words[2] == "lost";
-  int status = 0;
-  if (!looked.lost && words[2] != "-") {
-    if (!read_number(words[2], status)) return nonsense("this is no state", line);
-    looked.status = status;
+  if (!split(line, words) || words[0] != "s" || !read_number(words[1], status.pid)) return nonsense("this is no state", line);
+  status.lost = words[2] == "lost";
+  int code = 0;
+  if (!status.lost && words[2] != "-") {
+    if (!read_number(words[2], code)) return nonsense("this is no state", line);
+    status.status = code;
   }
-  looked.signalled = words[3] == "signal";
-  looked.late = words[4] == "1";
-  if (words[5] != "-") looked.failed = words[5];
-  BELLJAR_CHECK(read_piece(text, "o", count_out, looked.out));
-  BELLJAR_CHECK(read_piece(text, "e", count_err, looked.err));
+  status.signalled = words[3] == "signal";
+  status.late = words[4] == "1";
+  if (words[5] != "-") status.failed = words[5];
+  BELLJAR_CHECK(read_piece(text, "o", count_out, status.out));
+  BELLJAR_CHECK(read_piece(text, "e", count_err, status.err));
   const std::string_view last = next_line(text);
   if (last != ".") return nonsense("the end is missing", last);
-  return looked;
+  return status;
 }
 
 }  // namespace belljar::remote::shell

@@ -11,24 +11,24 @@
 namespace belljar::remote::shell {
 
 // The next of one stream.
-struct Piece {
+struct OutputPiece {
   std::uint64_t base = 0;   // the file to ask for next
   std::uint64_t count = 0;  // bytes; `bytes` holds them, unless they were only counted
   bool more = false;        // at once
   std::string bytes;
 };
 
-struct Looked {
+struct CommandStatus {
   int pid = 0;                // 0: not known yet
   std::optional<int> status;  // as $? was; unset: it runs
   bool signalled = false;     // and not exited with 128 + n
   bool late = false;          // its time was over
   bool lost = false;          // nobody looks after it any more
   std::string failed;         // "127", "126", or of its directory: "missing", "file", "closed"
-  Piece out, err;
+  OutputPiece out, err;
 };
 
 // `count_out`, `count_err`: no bytes were asked for. Errors: kDataLoss, that is not all that was said, or something else.
-Result<Looked> parse_looked(std::string_view text, bool count_out, bool count_err);
+Result<CommandStatus> parse_command_status(std::string_view text, bool count_out, bool count_err);
 
 }  // namespace belljar::remote::shell

@@ -65,18 +65,18 @@ UniqueFd either(int first, int second) {
 
 }  // namespace
 
-Run::Run(std::shared_ptr<Core> core, command::Request request)
-    : remote::Run(std::move(request), kHopeless, kClockSlack),
-      core_(std::move(core)),
-      number_(core_->next_number()),
-      mark_(format("{}-{}.", core_->nonce(), number_)),
-      wake_(either(wishes_.get(), request_.cancel.fd())),
-      budget_(bytes_in(core_->machine().limits().output)) {
+ShellCommand::ShellCommand(std::shared_ptr<ShellInstance> instance, command::Request request)
+    : RemoteCommand(std::move(request), kHopeless, kClockSlack),
+      instance_(std::move(instance)),
+      number_(instance_->next_number()),
+      mark_(format("{}-{}.", instance_->nonce(), number_)),
+      wake_(either(control_wake_.get(), request_.cancel.fd())),
+      budget_(bytes_in(instance_->machine().limits().output)) {
   ending_.clock().begin(Steady::now());
 }
 
-Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, command::Request request) {
-  std::shared_ptr<Run> run(new Run(std::move(core), std::move(request)));
+Result<std::shared_ptr<ShellCommand>> ShellCommand::start(std::shared_ptr<ShellInstance> instance, command::Request request) {
+  std::shared_ptr<ShellCommand> run(new ShellCommand(std::move(instance), std::move(request)));
   if (!run->valid() || !run->wake_.valid())
     return Error(Code::kResourceExhausted, "cannot start the command").sys(errno, "eventfd or epoll").next("run fewer at once");
   return run;
@@ -84,7 +84,7 @@ Result<std::shared_ptr<Run>> Run::start(std::shared_ptr<Core> core, command::Req
 
 // --- the waiter
 
-int Run::await_start() {
+int ShellCommand::await_start() {
   until_started_ = true;
   while (pid_.load() == 0 && !over()) turn();
   until_started_ = false;
@@ -92,43 +92,43 @@ int Run::await_start() {
 }
 
 // What may still come is to find its place taken.
-void Run::close() {
-  if (sent_off_ && !unsure_ && !left_) core_->retire(number_);
+void ShellCommand::close() {
+  if (sent_off_ && !unsure_ && !left_) instance_->retire(number_);
 }
 
-void Run::wait(std::optional<Time> due) {
+void ShellCommand::wait(std::optional<Time> due) {
   due_ = due;
-  if (sent_off_) look_inside();
+  if (sent_off_) poll_status();
   else begin();
 }
 
-std::string Run::in_directory() const {
-  return format("cd {}/{} 2>/dev/null || {{ echo gone; exit; }}\n", word(core_->directory()), number_);
+std::string ShellCommand::in_directory() const {
+  return format("cd {}/{} 2>/dev/null || {{ echo gone; exit; }}\n", word(instance_->directory()), number_);
 }
 
 // Data that does not fit into the call that starts it goes there before.
-void Run::begin() {
+void ShellCommand::begin() {
   const std::string go = go_script(request_.command, request_.cwd, !request_.stdin_bytes.empty(), request_.stdin_pipe);
-  const std::size_t room = core_->payload();
+  const std::size_t room = instance_->payload();
   const bool with_go = go.size() <= room;
   const bool with_input = request_.stdin_bytes.size() <= room - (with_go ? go.size() : 0);
   Result<void> brought;
-  if (!with_go) brought = core_->upload(format("{}/go", number_), go, wake_fd());
-  if (brought && !with_input) brought = core_->upload(format("{}/in", number_), request_.stdin_bytes, wake_fd());
+  if (!with_go) brought = instance_->upload(format("{}/go", number_), go, wake_fd());
+  if (brought && !with_input) brought = instance_->upload(format("{}/in", number_), request_.stdin_bytes, wake_fd());
   if (!brought) return end_unsent(brought.error());
   std::string carried;
   if (with_go) carried += format("printf %s {} | base64 -d >go\n", to_base64(go));
   if (with_input && !request_.stdin_bytes.empty())
     carried += format("printf %s {} | base64 -d >in\n", to_base64(request_.stdin_bytes));
-  auto turn = core_->turn(Turns::Kind::kBegin, wake_fd());
+  auto turn = instance_->turn(Turns::Kind::kBegin, wake_fd());
   if (!turn) return end_unsent(turn.error());
   ending_.clock().begin(Steady::now());
   sent_off_ = true;
   const std::string script =
-      format("cd {} || exit 1\n{}mkdir -p {} && cd {} && mkdir claim || exit 1\n{}{}exec sh ../look {}", word(core_->directory()),
-             core_->sweep(), number_, number_, carried, start_script(), look_words());
-  const auto said = core_->once(std::move(*turn), script, core_->wait(), wake_fd());
-  if (said) return take_said(*said);
+      format("cd {} || exit 1\n{}mkdir -p {} && cd {} && mkdir claim || exit 1\n{}{}exec sh ../look {}",
+             word(instance_->directory()), instance_->sweep(), number_, number_, carried, start_script(), poll_arguments());
+  const auto said = instance_->once(std::move(*turn), script, instance_->wait(), wake_fd());
+  if (said) return handle_output(*said);
   start_error_ = said.error().reason().empty() ? said.error().what() : said.error().reason();
   const Code code = said.error().code();
   if (code == Code::kUnavailable || code == Code::kDeadlineExceeded || code == Code::kCanceled || code == Code::kDataLoss) {
@@ -139,40 +139,40 @@ void Run::begin() {
   refused_ = not_started(said.error());
 }
 
-void Run::end_unsent(const Error& why) {
-  look_at_wishes();
+void ShellCommand::end_unsent(const Error& why) {
+  handle_control();
   gone_ = true;
   if (!ending_.ending()) refused_ = not_started(why);
 }
 
-std::string Run::start_script() const {
+std::string ShellCommand::start_script() const {
   const bool clocked = request_.timeout && *request_.timeout < kLongestClock;
   return format("{}{}setsid sh ../watch {} {} {} </dev/null >/dev/null 2>&1 &\n", request_.stdin_pipe ? "mkfifo in wake\n" : "",
-                core_->reset(), mark_, clocked ? seconds(*request_.timeout) : "-", seconds(request_.limits.kill_grace));
+                instance_->reset(), mark_, clocked ? seconds(*request_.timeout) : "-", seconds(request_.limits.kill_grace));
 }
 
-std::string Run::look_words() const {
+std::string ShellCommand::poll_arguments() const {
   const bool count_out = streams_.counts(command::Stream::kOut), count_err = streams_.counts(command::Stream::kErr);
   const std::uint64_t enough = streams_.prompt() ? 1 : count_out && count_err ? kMuch : budget_;
   const auto left = std::chrono::duration_cast<milliseconds>(due_.value_or(Time::max()) - Steady::now());
-  const milliseconds wait = std::clamp(left, 0ms, core_->wait());
+  const milliseconds wait = std::clamp(left, 0ms, instance_->wait());
   return format("{} {} {} {} {} {} {} {} {} {}", until_started_ && pid_.load() == 0 ? "pid" : "end", wait.count(), budget_, enough,
                 out_.base, out_.at, count_out ? 1 : 0, err_.base, err_.at, count_err ? 1 : 0);
 }
 
-void Run::look_inside() {
+void ShellCommand::poll_status() {
   std::string script = in_directory();
   // Whether the start arrived. It is told apart by who makes a directory: then it never will.
   if (unsure_)
     script = format("cd {} && mkdir -p {} && cd {} || {{ echo gone; exit; }}\nmkdir claim 2>/dev/null && {{ echo never; exit; }}\n",
-                    word(core_->directory()), number_, number_);
-  const auto said = core_->again(script + "exec sh ../look " + look_words(), core_->wait(), wake_fd());
-  if (said) return take_said(*said);
+                    word(instance_->directory()), number_, number_);
+  const auto said = instance_->again(script + "exec sh ../look " + poll_arguments(), instance_->wait(), wake_fd());
+  if (said) return handle_output(*said);
   if (said.error().code() == Code::kCanceled) return;
   lose(said.error().reason().empty() ? said.error().what() : said.error().reason());
 }
 
-void Run::take_said(const Said& said) {
+void ShellCommand::handle_output(const ScriptOutput& said) {
   if (said.out.starts_with("never")) {
     gone_ = true;
     if (!ending_.ending())
@@ -181,31 +181,32 @@ void Run::take_said(const Said& said) {
     return;
   }
   if (said.out.starts_with("gone")) return lose("its private directory there is gone");
-  const auto looked = parse_looked(said.out, streams_.counts(command::Stream::kOut), streams_.counts(command::Stream::kErr));
-  if (!looked) {  // cut, perhaps: all of it can be asked again, and smaller
+  const auto status =
+      parse_command_status(said.out, streams_.counts(command::Stream::kOut), streams_.counts(command::Stream::kErr));
+  if (!status) {  // cut, perhaps: all of it can be asked again, and smaller
     if (!started_) unsure_ = true;
     budget_ = std::max<std::size_t>(budget_ / 2, 57);
     good_ = 0;
-    if (++nonsense_ > kMostNonsense) lose(looked.error().reason());
+    if (++nonsense_ > kMostNonsense) lose(status.error().reason());
     return;
   }
   nonsense_ = 0;
   unsure_ = false;
-  if (++good_ % kTrusted == 0) budget_ = std::min(2 * budget_, bytes_in(core_->machine().limits().output));
+  if (++good_ % kTrusted == 0) budget_ = std::min(2 * budget_, bytes_in(instance_->machine().limits().output));
   started_ = true;
-  pid_ = looked->pid;
-  if (looked->late)
-    ending_.stop({Reason::kTimeout, timeout_message(request_.timeout.value_or(0ms))}, command::How::kInside, Steady::now());
-  if (!looked->failed.empty() && looked->status) return explain(*looked);
-  take_piece(command::Stream::kOut, looked->out);
-  take_piece(command::Stream::kErr, looked->err);
-  const int status = looked->status.value_or(0);
-  if (looked->status && !looked->out.more && !looked->err.more)
-    ended_ = looked->signalled ? (status - 128) & 0x7F : (status & 0xFF) << 8;  // as wait(2) has it
-  else if (looked->lost) lose("what looked after it in the sandbox was ended");
+  pid_ = status->pid;
+  if (status->late)
+    ending_.stop({Reason::kTimeout, timeout_message(request_.timeout.value_or(0ms))}, command::EndMode::kInside, Steady::now());
+  if (!status->failed.empty() && status->status) return explain(*status);
+  add_piece(command::Stream::kOut, status->out);
+  add_piece(command::Stream::kErr, status->err);
+  const int code = status->status.value_or(0);
+  if (status->status && !status->out.more && !status->err.more)
+    ended_ = status->signalled ? (code - 128) & 0x7F : (code & 0xFF) << 8;  // as wait(2) has it
+  else if (status->lost) lose("what looked after it in the sandbox was ended");
 }
 
-void Run::take_piece(command::Stream stream, const Piece& piece) {
+void ShellCommand::add_piece(command::Stream stream, const OutputPiece& piece) {
   Position& position = stream == command::Stream::kOut ? out_ : err_;
   position.base = piece.base;
   position.at += piece.count;
@@ -214,22 +215,22 @@ void Run::take_piece(command::Stream stream, const Piece& piece) {
 }
 
 // Why it did not become a process, and what its shell said of it.
-void Run::explain(const Looked& looked) {
+void ShellCommand::explain(const CommandStatus& status) {
   ended_ = 0;
-  if (looked.failed != "126" && looked.failed != "127") {
-    const bool missing = looked.failed == "missing";
+  if (status.failed != "126" && status.failed != "127") {
+    const bool missing = status.failed == "missing";
     refused_ = Error(missing                     ? Code::kNotFound
-                     : looked.failed == "closed" ? Code::kPermissionDenied
+                     : status.failed == "closed" ? Code::kPermissionDenied
                                                  : Code::kFailedPrecondition,
                      format("cannot use as working directory {}", belljar::quoted(request_.cwd)))
                    .reason(missing                     ? "it is not there"
-                           : looked.failed == "closed" ? "it may not be entered"
+                           : status.failed == "closed" ? "it may not be entered"
                                                        : "it is a file");
     return;
   }
   not_run_ = true;
-  const bool missing = looked.failed == "127";
-  const std::string& text = looked.err.bytes;
+  const bool missing = status.failed == "127";
+  const std::string& text = status.err.bytes;
   refused_ =
       Error(missing ? Code::kNotFound : Code::kPermissionDenied, format("cannot run {}", belljar::quoted(request_.command.argv[0])))
           .reason(escaped(text.substr(0, std::min<std::size_t>(text.find('\n'), 300))))
@@ -239,39 +240,41 @@ void Run::explain(const Looked& looked) {
 
 // --- ending it
 
-void Run::act(command::Act act) {
+void ShellCommand::advance_end(command::EndAction act) {
   if (!sent_off_) return;
-  if (!is_helper() || ending_.reason() != Reason::kCancelled) return remote::Run::act(act);
+  if (!is_helper() || ending_.reason() != Reason::kCancelled) return RemoteCommand::advance_end(act);
   gone_ = true;  // its caller has no time
-  if (!core_->ending()) end_tree(SIGKILL, kHelperEnding);
+  if (!instance_->ending()) end_tree(SIGKILL, kHelperEnding);
 }
 
-void Run::end_tree(int signal, milliseconds patience) const { (void)core_->kill_marked(mark_, signal, number_, patience); }
+void ShellCommand::end_tree(int signal, milliseconds patience) const {
+  (void)instance_->kill_marked(mark_, signal, number_, patience);
+}
 
 // Its clock and its readers see the mark, and it clears up after itself.
-void Run::let_go() { (void)core_->again(in_directory() + ": >left", 0ms, -1); }
+void ShellCommand::let_go() { (void)instance_->again(in_directory() + ": >left", 0ms, -1); }
 
 // --- from other threads
 
 // "taken", "broken", "ended", "waiting", "gone".
-Result<std::string> Run::put(std::string_view piece, unsigned number, Time deadline) const {
+Result<std::string> ShellCommand::put(std::string_view piece, unsigned number, Time deadline) const {
   const std::string carried = to_base64(piece);
   for (;;) {
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Steady::now());
-    const milliseconds wait = std::clamp(left, 0ms, core_->wait());
-    const Said said = BELLJAR_TRY(core_->again(
+    const milliseconds wait = std::clamp(left, 0ms, instance_->wait());
+    const ScriptOutput said = BELLJAR_TRY(instance_->again(
         format("{}printf %s {} | base64 -d | sh ../put {} {}", in_directory(), carried, number, wait.count()), wait, -1));
     std::string word = said.out.substr(0, said.out.find('\n'));
     if (word != "waiting" || Steady::now() >= deadline) return word;
   }
 }
 
-Result<void> Run::write(std::string_view bytes, milliseconds patience) {
+Result<void> ShellCommand::write(std::string_view bytes, milliseconds patience) {
   if (!request_.stdin_pipe) return command::no_input("it was spawned without a pipe for it");
   if (input_closed_.load()) return command::no_input("the pipe is closed");
   const auto deadline = Steady::now() + bounded(patience);
   while (!bytes.empty()) {
-    const std::string_view piece = bytes.substr(0, core_->payload());
+    const std::string_view piece = bytes.substr(0, instance_->payload());
     bytes.remove_prefix(piece.size());
     const auto answer = put(piece, pieces_++, deadline);
     if (!answer) {
@@ -285,22 +288,22 @@ Result<void> Run::write(std::string_view bytes, milliseconds patience) {
   return {};
 }
 
-Result<void> Run::close_input() {
+Result<void> ShellCommand::close_input() {
   if (!request_.stdin_pipe || input_closed_.exchange(true)) return {};
-  const auto said = core_->again(in_directory() + ": >closed && echo 1<>wake", 0ms, -1);
+  const auto said = instance_->again(in_directory() + ": >closed && echo 1<>wake", 0ms, -1);
   if (said) return {};
   lose_input(said.error().reason());
   return said.error();
 }
 
-Result<void> Run::resize(unsigned short /*rows*/, unsigned short /*columns*/) { return command::no_terminal(); }
+Result<void> ShellCommand::resize(unsigned short /*rows*/, unsigned short /*columns*/) { return command::no_terminal(); }
 
-Result<void> Run::signal(int number) {
+Result<void> ShellCommand::signal(int number) {
   if (pid_.load() == 0)  // to kill(1) our own group
     return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it was not started");
   const int pid = pid_.load();
-  const Said said =
-      BELLJAR_TRY(core_->once(format("kill -{} -- -{} 2>/dev/null || kill -{} {}", number, pid, number, pid), 0ms, -1));
+  const ScriptOutput said =
+      BELLJAR_TRY(instance_->once(format("kill -{} -- -{} 2>/dev/null || kill -{} {}", number, pid, number, pid), 0ms, -1));
   if (said.exit_code == 0) return {};
   return Error(Code::kFailedPrecondition, "cannot signal the command").reason(escaped(said.err.substr(0, 200)));
 }

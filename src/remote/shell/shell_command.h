@@ -1,4 +1,4 @@
-// One command in a sandbox where only shell text runs: sent once, then looked at until its end. Input and signals may
+// One command in a sandbox where only shell text runs: sent once, then asked for its state until its end. Input and signals may
 // come from other threads.
 #pragma once
 
@@ -17,11 +17,11 @@
 
 namespace belljar::remote::shell {
 
-class Run final : public remote::Run {
+class ShellCommand final : public RemoteCommand {
  public:
   // Sends nothing yet. Errors: kResourceExhausted.
-  static Result<std::shared_ptr<Run>> start(std::shared_ptr<Core> core, command::Request request);
-  ~Run() override = default;
+  static Result<std::shared_ptr<ShellCommand>> start(std::shared_ptr<ShellInstance> instance, command::Request request);
+  ~ShellCommand() override = default;
 
   int await_start() override;
   Result<void> write(std::string_view bytes, std::chrono::milliseconds patience) override;
@@ -35,31 +35,31 @@ class Run final : public remote::Run {
     std::uint64_t base = 0, at = 0;
   };
 
-  Run(std::shared_ptr<Core> core, command::Request request);
-  const Commands& commands() const noexcept override { return *core_; }
+  ShellCommand(std::shared_ptr<ShellInstance> instance, command::Request request);
+  const Commands& commands() const noexcept override { return *instance_; }
   void wait(std::optional<Time> due) override;
   void begin();
   void end_unsent(const Error& why);
   std::string start_script() const;
-  void look_inside();
-  std::string look_words() const;
-  void take_said(const Said& said);
-  void take_piece(command::Stream stream, const Piece& piece);
-  void explain(const Looked& looked);
-  void act(command::Act act) override;
+  void poll_status();
+  std::string poll_arguments() const;
+  void handle_output(const ScriptOutput& said);
+  void add_piece(command::Stream stream, const OutputPiece& piece);
+  void explain(const CommandStatus& status);
+  void advance_end(command::EndAction act) override;
   void end_tree(int signal) override { end_tree(signal, kEnding); }
   void end_tree(int signal, std::chrono::milliseconds patience) const;
   void give_up() override { lose("its end was not told"); }
   void let_go() override;
   void close() override;
-  int wake_fd() const noexcept { return ending_.ending() ? wishes_.get() : wake_.get(); }
+  int wake_fd() const noexcept { return ending_.ending() ? control_wake_.get() : wake_.get(); }
   std::string in_directory() const;
   Result<std::string> put(std::string_view piece, unsigned number, Time deadline) const;
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<ShellInstance> instance_;
   unsigned number_ = 0;
   std::string mark_;
-  UniqueFd wake_;                    // readable: wishes_ is, or the token of the caller
+  UniqueFd wake_;                    // readable: control_wake_ is, or the token of the caller
   std::atomic<unsigned> pieces_{0};  // of stdin, sent
 
   // the waiter's

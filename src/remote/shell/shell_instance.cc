@@ -60,24 +60,24 @@ std::string line_after(std::string_view text, std::string_view key) {
 
 // --- the way there
 
-milliseconds Core::wait() const noexcept {
+milliseconds ShellInstance::wait() const noexcept {
   return std::clamp(machine_->limits().longest / 2, 100ms, turns_.crowded() ? kCrowdedWait : kLongestWait);
 }
 
-std::size_t Core::payload() const noexcept {
+std::size_t ShellInstance::payload() const noexcept {
   const std::size_t script = machine_->limits().script;
   return script > 2 * kFrame ? (script - kFrame) / 4 * 3 : kFrame / 2;
 }
 
-Result<Said> Core::once(std::string script, milliseconds longer, int cancel_fd) const {
+Result<ScriptOutput> ShellInstance::once(std::string script, milliseconds longer, int cancel_fd) const {
   return once(BELLJAR_TRY(turn(Turns::Kind::kLook, cancel_fd)), std::move(script), longer, cancel_fd);
 }
 
-Result<Said> Core::once(Turns::Turn /*turn*/, std::string script, milliseconds longer, int cancel_fd) const {
+Result<ScriptOutput> ShellInstance::once(Turns::Turn /*turn*/, std::string script, milliseconds longer, int cancel_fd) const {
   return machine_->run(armoured(std::move(script)), patience_ + longer, cancel_fd);
 }
 
-Result<Said> Core::again(const std::string& script, milliseconds longer, int cancel_fd) const {
+Result<ScriptOutput> ShellInstance::again(const std::string& script, milliseconds longer, int cancel_fd) const {
   const auto until = Clock::now() + std::min(patience_, kLoss);
   for (milliseconds nap = 50ms;; nap = std::min<milliseconds>(2 * nap, 1s)) {
     auto said = once(script, longer, cancel_fd);
@@ -89,7 +89,7 @@ Result<Said> Core::again(const std::string& script, milliseconds longer, int can
 }
 
 // A piece goes to its place, and nowhere else when it comes twice.
-Result<void> Core::upload(const std::string& name, std::string_view bytes, int cancel_fd) const {
+Result<void> ShellInstance::upload(const std::string& name, std::string_view bytes, int cancel_fd) const {
   const std::string path = directory_ + "/" + name;
   if (bytes.size() > payload()) {
     const auto whole = machine_->write(path, bytes, cancel_fd);
@@ -101,7 +101,7 @@ Result<void> Core::upload(const std::string& name, std::string_view bytes, int c
         "cd {} && mkdir -p ./{} && s=$(cat ./{} 2>/dev/null | wc -c) && if [ $s -eq {} ]; then printf %s {} | base64 -d >>./{}; "
         "elif [ $s -ne {} ]; then echo its size is $s >&2; false; fi && echo put",
         word(directory_), parent_of("/" + name).substr(1), name, at, to_base64(piece), name, at + piece.size());
-    const Said said = BELLJAR_TRY(again(script, 0ms, cancel_fd));
+    const ScriptOutput said = BELLJAR_TRY(again(script, 0ms, cancel_fd));
     if (said.exit_code != 0 || said.out.find("put") == std::string::npos)
       return complaint_of(said.err, "bring data into the sandbox to", path);
     at += std::max<std::size_t>(piece.size(), 1);
@@ -111,7 +111,7 @@ Result<void> Core::upload(const std::string& name, std::string_view bytes, int c
 
 // --- its directory
 
-Result<void> Core::settle() {
+Result<void> ShellInstance::settle() {
   const std::string what = "cannot set the sandbox up for commands";
   const std::string script = format(
       "d=${{TMPDIR:-/tmp}}/.belljar-{}; (umask 077; mkdir -p \"$d\") && cd \"$d\" && echo directory \"$d\" || exit 1\n"
@@ -120,7 +120,7 @@ Result<void> Core::settle() {
       "find . -maxdepth 0 -printf '' 2>/dev/null && echo finds\n"
       "mkdir -p {} || echo workspace\necho settled\n",
       nonce(), kTools, word(workspace()));
-  const Said said = BELLJAR_TRY(again(script, 0ms, -1));
+  const ScriptOutput said = BELLJAR_TRY(again(script, 0ms, -1));
   directory_ = line_after(said.out, "directory ");
   if (directory_.empty() || said.out.find("settled") == std::string::npos)
     return Error(Code::kFailedPrecondition, what)
@@ -137,18 +137,18 @@ Result<void> Core::settle() {
   return {};
 }
 
-void Core::clear(int cancel_fd) const {
+void ShellInstance::clear(int cancel_fd) const {
   if (directory_.empty()) return;
   (void)kill_marked(nonce() + "-", SIGKILL, 0, 10s, cancel_fd);
   (void)once("rm -rf " + word(directory_), 0ms, cancel_fd);
 }
 
-void Core::retire(unsigned number) {
+void ShellInstance::retire(unsigned number) {
   const std::lock_guard lock(mutex_);
   retired_.push_back(number);
 }
 
-std::string Core::sweep() {
+std::string ShellInstance::sweep() {
   const std::lock_guard lock(mutex_);
   if (retired_.empty()) return {};
   std::string script = "rm -rf";
@@ -160,22 +160,23 @@ std::string Core::sweep() {
 
 // --- commands
 
-Result<std::shared_ptr<command::Run>> Core::start(command::Request request) {
-  auto run = BELLJAR_TRY(Run::start(shared_from_this(), std::move(request)));
+Result<std::shared_ptr<command::RunningCommand>> ShellInstance::start(command::Request request) {
+  auto run = BELLJAR_TRY(ShellCommand::start(shared_from_this(), std::move(request)));
   add(run);
-  return std::shared_ptr<command::Run>(std::move(run));
+  return std::shared_ptr<command::RunningCommand>(std::move(run));
 }
 
 // Our own text and not the file of it: a sandbox whose /tmp somebody cleaned can be ended, too.
-bool Core::kill_marked(const std::string& mark, int signal, unsigned number, milliseconds patience, int cancel_fd) const {
+bool ShellInstance::kill_marked(const std::string& mark, int signal, unsigned number, milliseconds patience, int cancel_fd) const {
   std::string script = format("set -- {} {}\n", mark, signal);
   if (number != 0) script += format("cd {} && mkdir -p {} && : >{}/stop\n", word(directory_), number, number);
   const auto said = machine_->run(script + kEndMarked, patience, cancel_fd);
   return said && said->exit_code == 0;
 }
 
-Result<std::uint64_t> Core::count_marked(int cancel_fd) const {
-  const Said said = BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce()), 0ms, cancel_fd));
+Result<std::uint64_t> ShellInstance::count_marked(int cancel_fd) const {
+  const ScriptOutput said =
+      BELLJAR_TRY(again(format("grep -lsF {}={}- /proc/[0-9]*/environ | wc -l", kMark, nonce()), 0ms, cancel_fd));
   const std::size_t first = said.out.find_first_not_of(' ');
   std::uint64_t count = 0;
   if (first != std::string::npos) std::from_chars(said.out.data() + first, said.out.data() + said.out.size(), count);

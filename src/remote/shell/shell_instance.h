@@ -23,10 +23,11 @@ namespace belljar::remote::shell {
 // Calls to one sandbox at once, beside those that end commands: what its processors are not choked by.
 inline constexpr std::size_t kMostCalls = 32;
 
-class Core final : public Commands, public std::enable_shared_from_this<Core> {
+class ShellInstance final : public Commands, public std::enable_shared_from_this<ShellInstance> {
  public:
   // `patience`: for one answer of the service, beyond what was asked to take long.
-  Core(std::shared_ptr<const Machine> machine, std::string workspace, std::string nonce, std::chrono::milliseconds patience)
+  ShellInstance(std::shared_ptr<const Machine> machine, std::string workspace, std::string nonce,
+                std::chrono::milliseconds patience)
       : Commands(std::move(workspace), std::move(nonce), "image"), machine_(std::move(machine)), patience_(patience) {}
 
   const Machine& machine() const noexcept { return *machine_; }
@@ -43,12 +44,12 @@ class Core final : public Commands, public std::enable_shared_from_this<Core> {
   void clear(int cancel_fd = -1) const;
 
   // One call, once, when it is its turn. The script may hold any bytes but NUL. Errors: as Machine::run.
-  Result<Said> once(std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
+  Result<ScriptOutput> once(std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
   // The same in two steps; the turn ends with the call. Errors of turn(): kCanceled; kResourceExhausted.
   Result<Turns::Turn> turn(Turns::Kind kind, int cancel_fd) const { return turns_.take(kind, cancel_fd); }
-  Result<Said> once(Turns::Turn turn, std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
+  Result<ScriptOutput> once(Turns::Turn turn, std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
   // Of a script that may be run twice: tried again while the way to the sandbox is lost, for as long as `patience`.
-  Result<Said> again(const std::string& script, std::chrono::milliseconds longer, int cancel_fd) const;
+  Result<ScriptOutput> again(const std::string& script, std::chrono::milliseconds longer, int cancel_fd) const;
   // What stands in one call as base64.
   std::size_t payload() const noexcept;
   // Makes the file `name` of the private directory. Errors: as again(); kDataLoss; kResourceExhausted.
@@ -57,7 +58,7 @@ class Core final : public Commands, public std::enable_shared_from_this<Core> {
   std::chrono::milliseconds wait() const noexcept;
 
   // Sends nothing yet.
-  Result<std::shared_ptr<command::Run>> start(command::Request request) override;
+  Result<std::shared_ptr<command::RunningCommand>> start(command::Request request) override;
   // Signals whatever carries a mark that begins with `mark`; of command `number` (0: none) nothing begins any more. False: that
   // could not be done.
   bool kill_marked(const std::string& mark, int signal, unsigned number = 0,
