@@ -1,4 +1,4 @@
-// EndMode one command ends, the same on every backend: what happens to it goes in, what has to be done comes out (TERM, KILL), and
+// How one command ends, the same on every backend: what happens to it goes in, what has to be done comes out (TERM, KILL), and
 // at last what its result says: reason, exit code and sentence. No I/O and no clock: a test is a table.
 #pragma once
 
