@@ -13,7 +13,7 @@
 #include "remote/e2b/events.h"
 #include "remote/json.h"
 #include "remote/search.h"
-#include "remote/shell/looked.h"
+#include "remote/shell/command_status.h"
 #include "remote/volcengine/envelope.h"
 #include "remote/volcengine/reply.h"
 
@@ -30,7 +30,7 @@ void check(const Error& error) {
 
 void look(std::string_view text) {
   for (const bool counted : {false, true}) {
-    const auto looked = shell::parse_looked(text, counted, counted);
+    const auto looked = shell::parse_command_status(text, counted, counted);
     if (!looked) continue;
     if (looked->pid < 0 || (looked->status && (*looked->status < 0 || *looked->status > 255))) std::abort();
     if (counted && !(looked->out.bytes.empty() && looked->err.bytes.empty())) std::abort();

@@ -142,7 +142,7 @@ void lay_answers(const LoadedPolicy& loaded, backend::Workplace& workplace) {
   }
 }
 
-void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded) {
+void keep_answers(const runtime::RunOutcome& ran, const LoadedPolicy& loaded) {
   const auto place = agent_place(loaded);
   const std::string kept = place ? file_of_answers(place->agent->name) : std::string();
   if (kept.empty()) return;

@@ -16,7 +16,7 @@ namespace belljar::cli {
 void lay_answers(const LoadedPolicy& loaded, backend::Workplace& workplace);
 
 // Keeps what was answered in this run, and says so on stderr when it is more than before.
-void keep_answers(const runtime::Ran& ran, const LoadedPolicy& loaded);
+void keep_answers(const runtime::RunOutcome& ran, const LoadedPolicy& loaded);
 
 // Whether the file `name` of the agent's state, which a run left as `after`, was `before` but for answers, or is one of ours.
 bool differs_in_answers_alone(const LoadedPolicy& loaded, std::string_view name, const std::string* before, std::string_view after);

@@ -288,7 +288,7 @@ std::optional<std::string> read_plain_at(int folder, const std::string& name, st
 
 std::optional<std::string> read_plain(const std::string& path, std::uint64_t most) { return read_plain_at(AT_FDCWD, path, most); }
 
-void keep_dropped(const runtime::Ran& ran, const LoadedPolicy& loaded) {
+void keep_dropped(const runtime::RunOutcome& ran, const LoadedPolicy& loaded) {
   const policy::Agent* const agent = policy::find_agent_of_profile(loaded.effective.policy.profile);
   if (agent == nullptr || ran.scratch.empty()) return;
   const std::string place = place_of(agent->name);

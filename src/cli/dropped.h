@@ -27,7 +27,7 @@ std::optional<std::string> read_plain_at(int folder, const std::string& name, st
 // Keeps what changed, at most 16 MiB in 2000 files, in place of what an earlier run left, and says on stderr how many they are.
 // Files that only serve a run (policy::private_to_run) are passed over. What the profile lets persist and was not there at the
 // start goes to its place now.
-void keep_dropped(const runtime::Ran& ran, const LoadedPolicy& loaded);
+void keep_dropped(const runtime::RunOutcome& ran, const LoadedPolicy& loaded);
 
 // Of the last run of `agent` ("claude"). Empty: it changed nothing, or never ran. Errors: kNotFound, no agent of that name.
 Result<std::vector<DroppedFile>> dropped_files(std::string_view agent);

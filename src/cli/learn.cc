@@ -103,9 +103,9 @@ Result<int> learn_it(const LearnFlags& flags) {
   std::string cwd = BELLJAR_TRY(find_start(flags.policy.cwd, context));
 
   runtime::Recorder recorder;
-  runtime::Session session;
+  runtime::RunSettings session;
   session.interceptor = interceptor_of_this_program();
-  session.signals = front::Signals::Take::kForwarded;
+  session.signals = front::Signals::Mode::kForwarded;
   session.origins = &loaded.effective.origins;
   session.complete = &loaded.effective.complete;
   session.observer = [&recorder](const broker::Observation& seen) { recorder.see(seen); };

@@ -15,9 +15,9 @@
 #include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
-#include "cli/components.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/components.h"
 #include "cli/errors.h"
 #include "cli/load.h"
 #include "cli/own_program.h"
@@ -162,7 +162,7 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
 
 int check(const PolicyCommandFlags& flags) {
   constexpr int kRefused = 125;
-  become_program_that_reads_commands(given.files);
+  become_program_that_reads_commands(flags.files);
   const policy::MergeContext context = context_here();
   bool fine = true;
   for (const std::string& file : flags.files) fine = check_file(file, context) && fine;

@@ -73,30 +73,30 @@ namespace {
 
 constexpr std::size_t kShownViolations = 20;
 
-runtime::Session make_session(const RunFlags& flags, const policy::Effective& effective, const std::string& workspace) {
+runtime::RunSettings make_settings(const RunFlags& flags, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
-  runtime::Session session;
-  session.origins = &effective.origins;
-  session.complete = &effective.complete;
+  runtime::RunSettings settings;
+  settings.origins = &effective.origins;
+  settings.complete = &effective.complete;
   if (flags.txn || flags.txn_name)
-    session.transaction = txn::Place{workspace, default_state_dir(), flags.txn_name.value_or("default")};
-  session.signals = front::Signals::Take::kForwarded;
-  session.time_steps = flags.verbose;
-  session.front_ends = true;
-  session.interceptor = interceptor_of_this_program();
-  session.stdio = streams_of(flags);
+    settings.transaction = txn::Place{workspace, default_state_dir(), flags.txn_name.value_or("default")};
+  settings.signals = front::Signals::Mode::kForwarded;
+  settings.time_steps = flags.verbose;
+  settings.front_ends = true;
+  settings.interceptor = interceptor_of_this_program();
+  settings.stdio = streams_of(flags);
   // One after the other may be tried, and each has the same to say.
-  session.on_warning = [told = std::set<std::string>()](const std::string& warning) mutable {
+  settings.on_warning = [told = std::set<std::string>()](const std::string& warning) mutable {
     if (told.insert(warning).second) print_note("warning: " + warning);
   };
-  session.on_ready = [&policy](const EnforcementReport& report) { warn_of_accepted(report, policy); };
-  return session;
+  settings.on_ready = [&policy](const EnforcementReport& report) { warn_of_accepted(report, policy); };
+  return settings;
 }
 
 std::string counted(std::uint64_t acts) { return format("{} {}", acts, acts == 1 ? "act was" : "acts were"); }
 
 // One line each; what the sandbox wrote is escaped.
-void tell_people(const runtime::Ran& ran, bool verbose) {
+void tell_people(const runtime::RunOutcome& ran, bool verbose) {
   const ExecResult& result = ran.result;
   for (const std::string& note : ran.notes) print_note(note);
   if (ran.start_failure) print_error(*ran.start_failure);
@@ -168,21 +168,22 @@ Result<LoadedPolicy> load(const RunFlags& flags, Command& command) {
 }
 
 // Nothing runs before a backend has said that it holds what the policy requires.
-Result<runtime::Ran> run_first(const RunFlags& flags, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
-                               const backend::Workplace& place, const std::vector<std::string>& caller_env, RunRecord& record) {
+Result<runtime::RunOutcome> run_first(const RunFlags& flags, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
+                                      const backend::Workplace& place, const std::vector<std::string>& caller_env,
+                                      RunRecord& record) {
   const backend::RealHost host;
-  runtime::Session session = make_session(flags, loaded.effective, place.workspace);
-  session.on_ready = [&, told = session.on_ready](const EnforcementReport& report) {
+  runtime::RunSettings settings = make_settings(flags, loaded.effective, place.workspace);
+  settings.on_ready = [&, told = settings.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
   };
-  session.launched = choice.settled();
-  return start_first(flags, choice, "", record, [&](const std::string& name) -> Result<runtime::Ran> {
+  settings.launched = choice.settled();
+  return start_first(flags, choice, "", record, [&](const std::string& name) -> Result<runtime::RunOutcome> {
     loaded.effective.policy.backend = name;
     const auto backend = backend::find_backend(name, host);
     if (!backend) return choice.settle(), backend.error();
     if (const auto told = record.audit.start(command, loaded); !told) return choice.settle(), told.error();
-    auto ran = runtime::run(**backend, loaded.effective.policy, command, place, caller_env, session);
+    auto ran = runtime::run(**backend, loaded.effective.policy, command, place, caller_env, settings);
     if (ran) ran->result.backend = name;
     return ran;
   });
@@ -202,7 +203,7 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
-Result<runtime::Ran> run_it(const RunFlags& flags, RunRecord& record, std::string& hint) {
+Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std::string& hint) {
   Command command =
       BELLJAR_TRY(command_from(flags, flags.policy.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load(flags, command), record));

@@ -36,7 +36,7 @@
 #include "policy/paths.h"
 #include "runtime/limits.h"
 #include "runtime/living.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 
 namespace belljar::cli {
 namespace {
@@ -87,7 +87,7 @@ Result<void> check_start(const backend::Host& host, const policy::Effective& eff
   policy.commands = {};
   policy.permission = {};
   BELLJAR_CHECK(policy::check_policy(policy));
-  BELLJAR_CHECK(runtime::check_served(policy));
+  BELLJAR_CHECK(runtime::check_supported(policy));
   BELLJAR_CHECK(runtime::check_limits(policy.limits));
   if (!policy::is_backend(policy.backend))
     return Error(Code::kUnimplemented, format("there is no backend {}", belljar::quoted(policy.backend)))

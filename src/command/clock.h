@@ -30,7 +30,7 @@ class Clock {
   void begin(Time at) noexcept {
     begun_ = moved_ = at;
     if (terms_.timeout) wall_ = at + *terms_.timeout + terms_.slack;
-    if (terms_.idle) idle_look_ = at + idle_step();
+    if (terms_.idle) idle_check_ = at + idle_step();
   }
   Time begun() const noexcept { return begun_; }
   const Terms& terms() const noexcept { return terms_; }
@@ -44,13 +44,13 @@ class Clock {
 
   // Idleness is looked at in steps, since of processor use there is only a number that grows.
   void moved(Time at) noexcept { moved_ = at; }
-  bool idle_look_due(Time now) const noexcept { return idle_look_ && now >= *idle_look_; }
+  bool idle_check_due(Time now) const noexcept { return idle_check_ && now >= *idle_check_; }
   // `used`: processor time of the whole tree so far. Whether it has been idle for as long as it may.
   bool idle_over(Time now, std::chrono::microseconds used) noexcept {
     // A sleeping program with a timer uses some microseconds; more than 1 % of the step is work.
     if (used - used_ > std::chrono::duration_cast<std::chrono::microseconds>(idle_step()) / 100) moved_ = now;
     used_ = used;
-    idle_look_ = std::min<Time>(now + idle_step(), moved_ + *terms_.idle);
+    idle_check_ = std::min<Time>(now + idle_step(), moved_ + *terms_.idle);
     return now - moved_ >= *terms_.idle;
   }
 
@@ -77,7 +77,7 @@ class Clock {
   // What is due next. `ending`: it is being ended, and has no time of its own any more.
   std::optional<Time> next(bool ending) const noexcept {
     std::optional<Time> next;
-    for (const auto& at : {ending ? std::nullopt : wall_, ending ? std::nullopt : idle_look_, kill_at_, give_up_}) {
+    for (const auto& at : {ending ? std::nullopt : wall_, ending ? std::nullopt : idle_check_, kill_at_, give_up_}) {
       if (at && (!next || *at < *next)) next = at;
     }
     return next;
@@ -91,7 +91,7 @@ class Clock {
   Terms terms_;
   Time begun_, moved_;
   std::chrono::microseconds used_{0};
-  std::optional<Time> wall_, idle_look_, kill_at_, grace_over_, give_up_;
+  std::optional<Time> wall_, idle_check_, kill_at_, grace_over_, give_up_;
   bool killed_ = false;
 };
 

@@ -30,33 +30,33 @@ int exit_code_of(Reason reason, int own) noexcept {
 Cause cancelled() { return {Reason::kCancelled, "cancelled by the caller"}; }
 Cause ended_with_sandbox() { return {Reason::kCancelled, "the sandbox ended before the command did"}; }
 
-Act Ending::stop(Cause cause, How how, Time now) {
-  if (cause_) return Act::kNone;
+EndAction Ending::stop(Cause cause, EndMode how, Time now) {
+  if (cause_) return EndAction::kNone;
   cause_ = std::move(cause);
   return terminate(how, now);
 }
 
-Act Ending::terminate(How how, Time now) noexcept {
-  if (how == How::kAtOnce || clock_.terms().grace.count() <= 0) return kill(now);
-  clock_.term(now, how == How::kInside);
-  return Act::kTerm;
+EndAction Ending::terminate(EndMode how, Time now) noexcept {
+  if (how == EndMode::kAtOnce || clock_.terms().grace.count() <= 0) return kill(now);
+  clock_.term(now, how == EndMode::kInside);
+  return EndAction::kTerm;
 }
 
-Act Ending::kill(Time now) noexcept {
+EndAction Ending::kill(Time now) noexcept {
   clock_.kill(now);
-  return Act::kKill;
+  return EndAction::kKill;
 }
 
-Act Ending::due(Time now, How how) {
+EndAction Ending::due(Time now, EndMode how) {
   if (!cause_ && clock_.wall_over(now)) return stop({Reason::kTimeout, timeout_message(*clock_.terms().timeout)}, how, now);
   if (clock_.kill_due(now)) return kill(now);
-  return clock_.hopeless(now) ? Act::kGiveUp : Act::kNone;
+  return clock_.hopeless(now) ? EndAction::kGiveUp : EndAction::kNone;
 }
 
-Act Ending::look_idle(Time now, std::chrono::microseconds used) {
-  if (cause_ || !clock_.idle_over(now, used)) return Act::kNone;
-  return stop({Reason::kIdle, format("no input, output or processor use for {}", to_string(*clock_.terms().idle))}, How::kGently,
-              now);
+EndAction Ending::check_idle(Time now, std::chrono::microseconds used) {
+  if (cause_ || !clock_.idle_over(now, used)) return EndAction::kNone;
+  return stop({Reason::kIdle, format("no input, output or processor use for {}", to_string(*clock_.terms().idle))},
+              EndMode::kGently, now);
 }
 
 void Ending::tell_exit(ExecResult& result, int wait_status) const {

@@ -1,5 +1,5 @@
-// How one command ends, the same on every backend: what happens to it goes in, what has to be done comes out (TERM, KILL), and at
-// last what its result says: reason, exit code and sentence. No I/O and no clock: a test is a table.
+// How one command ends, the same on every backend: what happens to it goes in, what has to be done comes out (TERM, KILL), and
+// at last what its result says: reason, exit code and sentence. No I/O and no clock: a test is a table.
 #pragma once
 
 #include <sys/resource.h>
@@ -23,14 +23,14 @@ struct Cause {
 Cause cancelled();  // by its caller
 Cause ended_with_sandbox();
 
-enum class Act {
+enum class EndAction {
   kNone,
   kTerm,    // to all of it, and CONT, since a stopped process does not see TERM
   kKill,    // to all of it
   kGiveUp,  // its end was not told within the patience
 };
 
-enum class How {
+enum class EndMode {
   kGently,  // TERM, and KILL after the grace
   kAtOnce,  // KILL
   kInside,  // as kGently, by somebody inside who was told of the grace
@@ -45,17 +45,17 @@ class Ending {
   const Clock& clock() const noexcept { return clock_; }
 
   // Something ends it. The first cause is the one that is told; kNone: it is being ended already.
-  Act stop(Cause cause, How how, Time now);
+  EndAction stop(Cause cause, EndMode how, Time now);
   // The same as stop(), without a cause of ours: its result is its own.
-  Act terminate(How how, Time now) noexcept;
+  EndAction terminate(EndMode how, Time now) noexcept;
   // KILL now, without a cause of ours: its result says what it died of.
-  Act kill(Time now) noexcept;
+  EndAction kill(Time now) noexcept;
   // What is due by `now`; to be asked at each turn. `how`: the way to end it, when its time is over. kGiveUp comes each time until
   // the clock is told() again.
-  Act due(Time now, How how = How::kGently);
+  EndAction due(Time now, EndMode how = EndMode::kGently);
   // Of what has an idle time: see Clock.
-  bool idle_look_due(Time now) const noexcept { return !cause_ && clock_.idle_look_due(now); }
-  Act look_idle(Time now, std::chrono::microseconds used);
+  bool idle_check_due(Time now) const noexcept { return !cause_ && clock_.idle_check_due(now); }
+  EndAction check_idle(Time now, std::chrono::microseconds used);
   std::optional<Time> next() const noexcept { return clock_.next(cause_.has_value()); }
 
   bool ending() const noexcept { return cause_.has_value(); }

@@ -26,7 +26,7 @@
 #include "belljar/process.h"
 #include "belljar/result.h"
 #include "command/ending.h"
-#include "command/run.h"
+#include "command/running_command.h"
 
 namespace belljar::command {
 
@@ -35,7 +35,7 @@ using std::chrono::milliseconds;
 class Followed {
  public:
   // Where a callback destroys the last handle of its own command, the thread outlives this: so it shares what it uses.
-  Followed(std::shared_ptr<Run> run, const std::weak_ptr<Home>& home)
+  Followed(std::shared_ptr<RunningCommand> run, const std::weak_ptr<DetachedCommands>& home)
       : state_(std::make_shared<State>(std::move(run))), pid_(state_->run->await_start()) {
     thread_ = start_thread([state = state_, home] {
       state->follow();
@@ -54,7 +54,7 @@ class Followed {
   Followed& operator=(const Followed&) = delete;
 
   int pid() const noexcept { return pid_; }
-  Run& run() const noexcept { return *state_->run; }
+  RunningCommand& run() const noexcept { return *state_->run; }
   bool ended() const {
     const std::lock_guard lock(state_->mutex);
     return state_->over();
@@ -74,8 +74,8 @@ class Followed {
  private:
   // Of the thread and this, whichever lives longer.
   struct State {
-    explicit State(std::shared_ptr<Run> given) : run(std::move(given)) {}
-    std::shared_ptr<Run> run;
+    explicit State(std::shared_ptr<RunningCommand> given) : run(std::move(given)) {}
+    std::shared_ptr<RunningCommand> run;
     std::mutex mutex;
     std::condition_variable changed;
     // guarded by mutex
@@ -107,7 +107,7 @@ class Followed {
   };
 
   // Takes the command of `run` out of there: its pipes and eventfds are open for as long as it lies in it.
-  static void leave(Home& home, const Run& run) {
+  static void leave(DetachedCommands& home, const RunningCommand& run) {
     std::shared_ptr<Followed> left;  // destroyed without the lock
     const std::lock_guard lock(home.mutex);
     const auto found = std::ranges::find_if(home.commands, [&](const auto& command) { return &command->run() == &run; });
@@ -125,11 +125,11 @@ namespace {
 
 class Handle final : public Process {
  public:
-  Handle(std::shared_ptr<Followed> command, const std::shared_ptr<Home>& home)
+  Handle(std::shared_ptr<Followed> command, const std::shared_ptr<DetachedCommands>& home)
       : command_(std::move(command)), home_(home), kept_(home != nullptr) {}
   ~Handle() override {
     if (!owner_.is_this()) abandon(command_);
-    else if (!detached_.load()) command_->run().wish(Run::Wish::kCancel);
+    else if (!detached_.load()) command_->run().request_end(RunningCommand::EndRequest::kCancel);
   }
 
   int pid() const noexcept override { return command_->pid(); }
@@ -143,8 +143,8 @@ class Handle final : public Process {
     if (command_->ended()) return Error(Code::kFailedPrecondition, "cannot signal the command").reason("it has ended");
     return command_->run().signal(number);
   }
-  Result<void> terminate() override { return end(Run::Wish::kTerminate, "cannot end the command"); }
-  Result<void> kill() override { return end(Run::Wish::kKill, "cannot kill the command"); }
+  Result<void> terminate() override { return end(RunningCommand::EndRequest::kTerminate, "cannot end the command"); }
+  Result<void> kill() override { return end(RunningCommand::EndRequest::kKill, "cannot kill the command"); }
   Result<void> write_stdin(std::string_view bytes, milliseconds patience) override {
     BELLJAR_CHECK(owner_.check());
     const std::lock_guard lock(writing_);
@@ -172,15 +172,15 @@ class Handle final : public Process {
   }
 
  private:
-  Result<void> end(Run::Wish wish, const char* what) {
+  Result<void> end(RunningCommand::EndRequest request, const char* what) {
     BELLJAR_CHECK(owner_.check());
     if (command_->ended()) return Error(Code::kFailedPrecondition, what).reason("it has ended");
-    command_->run().wish(wish);
+    command_->run().request_end(request);
     return {};
   }
 
   std::shared_ptr<Followed> command_;
-  std::weak_ptr<Home> home_;
+  std::weak_ptr<DetachedCommands> home_;
   const bool kept_;
   std::mutex writing_;  // writes must not mix
   std::atomic<bool> detached_{false};
@@ -208,18 +208,18 @@ class EndedProcess final : public Process {
 
 }  // namespace
 
-void clear(Home& home) {
+void clear(DetachedCommands& home) {
   std::vector<std::shared_ptr<Followed>> commands;
   const std::lock_guard lock(home.mutex);
   commands.swap(home.commands);
 }
 
-Result<std::unique_ptr<Process>> follow(std::shared_ptr<Run> run, const std::shared_ptr<Home>& home) {
+Result<std::unique_ptr<Process>> follow(std::shared_ptr<RunningCommand> run, const std::shared_ptr<DetachedCommands>& home) {
   try {
     return std::make_unique<Handle>(std::make_shared<Followed>(run, home), home);
   } catch (const std::system_error& failed) {
     run->mute();
-    run->wish(Run::Wish::kCancel);
+    run->request_end(RunningCommand::EndRequest::kCancel);
     if (auto unread = run->finish()) run->give_back(*unread);
     return no_thread(failed, "cannot follow a command");
   }

@@ -54,7 +54,7 @@ Request make_request(const Command& command, const ExecOptions& options, const L
 
 Request make_request(const Command& command, const SpawnOptions& options, const Limits& limits) {
   Request request = common(command, options, limits);
-  request.asked = For::kSpawn;
+  request.purpose = Purpose::kSpawn;
   request.timeout = spawn_timeout(options, limits);
   request.stdin_pipe = options.input == SpawnInput::kPipe;
   request.terminal = options.terminal;

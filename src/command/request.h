@@ -12,10 +12,10 @@
 
 namespace belljar::command {
 
-enum class For { kExec, kSpawn, kHelper };  // kHelper: one of ours, for a file call or the end of another
+enum class Purpose { kExec, kSpawn, kHelper };  // kHelper: one of ours, for a file call or the end of another
 
 struct Request {
-  For asked = For::kExec;
+  Purpose purpose = Purpose::kExec;
   Command command;
   std::string cwd;                                   // inside, absolute: where the backend has looked for it
   std::optional<std::chrono::milliseconds> timeout;  // in force already: defaults and caps applied

@@ -1,4 +1,4 @@
-// Dry run: commands are told and not executed, writes are kept in memory (pretended.h).
+// Dry run: commands are told and not executed, writes are kept in memory (dry_run_files.h).
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
@@ -28,7 +28,7 @@
 #include "command/ending.h"
 #include "command/process.h"
 #include "decorate/call.h"
-#include "decorate/pretended.h"
+#include "decorate/dry_run_files.h"
 #include "policy/check_command.h"
 #include "policy/domains.h"
 
@@ -199,7 +199,7 @@ class DryRun final : public SandboxDecorator {
 
   std::function<void(const DryRunEntry&)> on_entry_;
   std::mutex mutex_;
-  decorate::Pretended files_;  // guarded by mutex_
+  decorate::DryRunFiles files_;  // guarded by mutex_
 };
 
 }  // namespace

@@ -36,11 +36,11 @@ int poll_until(std::span<pollfd> set, std::optional<Time> deadline, Time now) {
 
 }  // namespace
 
-void Front::run(Commanded& command) {
+void Front::run(CommandControl& command) {
   while (!finished()) turn(command);
 }
 
-void Front::turn(Commanded& command) {
+void Front::turn(CommandControl& command) {
   const Time now = Clock::now();
   if (!ended_) {
     if (wants_raw()) terminal_->enter();
@@ -49,7 +49,7 @@ void Front::turn(Commanded& command) {
   }
   if (ended_ && drain_until_ && now >= *drain_until_) drained_ = true;
 
-  std::array<pollfd, 1 + (3 * 2) + Commanded::kMostFds> set{};
+  std::array<pollfd, 1 + (3 * 2) + CommandControl::kMostFds> set{};
   std::size_t count = 0;
   if (signals_ != nullptr) set[count++] = {signals_->fd(), POLLIN, 0};
   Pump* const pumps[] = {stdio_.input(), stdio_.output(), stdio_.error()};
@@ -72,7 +72,7 @@ void Front::turn(Commanded& command) {
   command.handle(std::span(set).subspan(at[3], count - at[3]), moved);
 }
 
-std::optional<Time> Front::deadline(const Commanded& command, Time now) const {
+std::optional<Time> Front::deadline(const CommandControl& command, Time now) const {
   // Nobody writes any more: what is there is there now. Only a slow reader of ours is waited for.
   if (ended_) return pending() ? drain_until_ : now;
   std::optional<Time> next = command.next();
@@ -91,11 +91,11 @@ void Front::ended(std::optional<milliseconds> drain_at_most) {
   if (drain_at_most) drain_until_ = Clock::now() + *drain_at_most;
 }
 
-void Front::take_signals(Commanded& command) {
+void Front::take_signals(CommandControl& command) {
   while (const auto signal = signals_->next()) take(command, *signal);
 }
 
-void Front::take(Commanded& command, int signal) {
+void Front::take(CommandControl& command, int signal) {
   switch (signal) {
     case SIGTSTP:
       return suspend(command);
@@ -125,19 +125,19 @@ void Front::take(Commanded& command, int signal) {
   if (ended_) drained_ = true;
 }
 
-void Front::pass_on(Commanded& command, int signal) const {
+void Front::pass_on(CommandControl& command, int signal) const {
   if (!ended_) command.pass_on(signal);
 }
 
 // Whoever sends TERM, or closes the terminal, wants the end, also of a command that ignores it.
-void Front::tell_to_end(Commanded& command, int signal) {
+void Front::tell_to_end(CommandControl& command, int signal) {
   if (ended_) drained_ = true;
   else if (told_.again(Clock::now())) killed_ = told_again_ = true, command.kill();
   else command.tell_to_end(signal);
 }
 
 // A second one soon after the first means it: the command did not end by the first.
-void Front::interrupt(Commanded& command) {
+void Front::interrupt(CommandControl& command) {
   const Time now = Clock::now();
   if (ended_) drained_ = true;
   else if (interrupted_ && now - *interrupted_ < std::max(kill_grace_, kImpatient)) command.kill();
@@ -147,7 +147,7 @@ void Front::interrupt(Commanded& command) {
 
 // The command's process group is orphaned (its parent is in another session), so SIGTSTP would be dropped there, signal(7); SIGSTOP
 // is not.
-void Front::suspend(Commanded& command) const {
+void Front::suspend(CommandControl& command) const {
   pass_on(command, SIGSTOP);
   if (terminal_ != nullptr) terminal_->restore();
   ::kill(::getpid(), SIGSTOP);
@@ -156,7 +156,7 @@ void Front::suspend(Commanded& command) const {
 
 // Our own job stops as it would have without us, the whole group of it, by SIGTSTP, which the kernel drops where nobody could
 // continue it. Then nobody stops.
-void Front::stop_with_command(Commanded& command) {
+void Front::stop_with_command(CommandControl& command) {
   if (terminal_ == nullptr || !terminal_->is_terminal()) return pass_on(command, SIGCONT);
   terminal_->restore();
   sigset_t stop;
@@ -172,7 +172,7 @@ void Front::stop_with_command(Commanded& command) {
   pass_on(command, SIGCONT);
 }
 
-void Front::copy_size(Commanded& command) const {
+void Front::copy_size(CommandControl& command) const {
   const auto size = stdio_.pty() ? window_size(0) : std::nullopt;
   if (!size) return;
   stdio_.set_window_size(*size);

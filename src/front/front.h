@@ -2,7 +2,7 @@
 // still delivered once it has ended. The same for `run`, for `exec` in a sandbox that stays, and for containers and clouds.
 //
 // What a front does with signals: INT, TERM, HUP, QUIT, USR1 and USR2 are passed on. A second INT soon after the first means KILL.
-// TERM, or a terminal that goes away, means the end: KILL follows after the grace (told_to_end.h). TSTP stops the command and then
+// TERM, or a terminal that goes away, means the end: KILL follows after the grace (term_grace.h). TSTP stops the command and then
 // us, CONT continues both. WINCH is a new size of its terminal. Once the command has ended, a signal that would end us ends the
 // waiting for slow readers.
 #pragma once
@@ -21,19 +21,19 @@
 #include "front/pump.h"
 #include "front/signals.h"
 #include "front/stdio.h"
+#include "front/term_grace.h"
 #include "front/terminal.h"
-#include "front/told_to_end.h"
 
 namespace belljar::front {
 
 using Time = std::chrono::steady_clock::time_point;
 
 // Who holds the command. Called by Front::run() alone, on its thread.
-class Commanded {
+class CommandControl {
  public:
   static constexpr std::size_t kMostFds = 12;
 
-  virtual ~Commanded() = default;
+  virtual ~CommandControl() = default;
   // STOP, CONT and WINCH, too. None after the end.
   virtual void pass_on(int signal) = 0;
   // TERM, or HUP where the terminal went away: the end is meant. KILL follows, by kill().
@@ -60,7 +60,7 @@ class Front {
       : stdio_(stdio), signals_(signals), terminal_(terminal), told_(kill_grace), kill_grace_(kill_grace) {}
 
   // Until ended() was told and what the streams hold is delivered.
-  void run(Commanded& command);
+  void run(CommandControl& command);
 
   // The command has ended, and nothing of it writes any more. `drain_at_most`: for slow readers of ours; unset: however long it
   // takes.
@@ -69,7 +69,7 @@ class Front {
   // Nothing is waited for any more.
   void give_up() noexcept { ended_ = drained_ = true; }
   // ^Z was typed into the command's own terminal and its job has stopped.
-  void stop_with_command(Commanded& command);
+  void stop_with_command(CommandControl& command);
 
   // What the result says of a command that we killed because it had been told to end; empty: it had not.
   std::string killed_because() const;
@@ -82,15 +82,15 @@ class Front {
   std::vector<std::string> lost() const;
 
  private:
-  void turn(Commanded& command);
-  std::optional<Time> deadline(const Commanded& command, Time now) const;
-  void take_signals(Commanded& command);
-  void take(Commanded& command, int signal);
-  void pass_on(Commanded& command, int signal) const;
-  void tell_to_end(Commanded& command, int signal);
-  void interrupt(Commanded& command);
-  void suspend(Commanded& command) const;
-  void copy_size(Commanded& command) const;
+  void turn(CommandControl& command);
+  std::optional<Time> deadline(const CommandControl& command, Time now) const;
+  void take_signals(CommandControl& command);
+  void take(CommandControl& command, int signal);
+  void pass_on(CommandControl& command, int signal) const;
+  void tell_to_end(CommandControl& command, int signal);
+  void interrupt(CommandControl& command);
+  void suspend(CommandControl& command) const;
+  void copy_size(CommandControl& command) const;
   bool wants_raw() const noexcept { return terminal_ != nullptr && terminal_->is_terminal() && !terminal_->is_raw(); }
   bool pending() const noexcept;
   bool finished() const noexcept;
@@ -98,7 +98,7 @@ class Front {
   Stdio& stdio_;
   Signals* signals_;
   RawTerminal* terminal_;
-  ToldToEnd told_;
+  TermGrace told_;
   std::chrono::milliseconds kill_grace_;
   std::optional<Time> interrupted_, drain_until_;
   std::uint64_t read_at_end_[2]{};

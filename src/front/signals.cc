@@ -23,13 +23,13 @@ bool is_ignored(int signal) noexcept {
 
 }  // namespace
 
-Result<Signals> Signals::open(Take take) {
+Result<Signals> Signals::open(Mode take) {
   Signals signals;
   sigset_t set, blocked;
   sigemptyset(&set);
   sigemptyset(&blocked);
   for (const int signal : kAsErrno) sigaddset(&blocked, signal);
-  if (take == Take::kForwarded) {
+  if (take == Mode::kForwarded) {
     const auto add = [&](int signal) {
       if (is_ignored(signal)) return;
       sigaddset(&set, signal);

@@ -15,8 +15,8 @@ namespace belljar::front {
 // we started stays ignored, as nohup(1) and background jobs expect. The destructor restores the mask. One thread.
 class Signals {
  public:
-  enum class Take { kForwarded, kNone };  // kNone: a host program keeps its signals, fd() is -1
-  static Result<Signals> open(Take take);
+  enum class Mode { kForwarded, kNone };  // kNone: a host program keeps its signals, fd() is -1
+  static Result<Signals> open(Mode take);
   Signals(Signals&& other) noexcept;
   Signals& operator=(Signals&&) = delete;
   ~Signals();

@@ -55,7 +55,7 @@ Result<std::array<UniqueFd, 3>> take_ends(const Json& streams, std::vector<Uniqu
   return ends;
 }
 
-Result<Call> parse_call(Received request, const Kept& kept) {
+Result<Call> parse_call(Received request, const KeptSandbox& kept) {
   const Json& message = request.message;
   Call call;
   call.command.argv = message.at("argv").get<std::vector<std::string>>();
@@ -86,7 +86,7 @@ void tell_timeout(EnforcementReport& report, std::optional<std::chrono::millisec
 }
 
 // The front's answer, and what `belljar explain` keeps.
-void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult& result) {
+void tell_front(Channel& channel, const KeptSandbox& kept, const Call& call, ExecResult& result) {
   if (!result.violations.empty()) {
     const runtime::ViolationStore store(kept.state_dir);
     if (auto id = store.keep({call.command.argv[0], kept.sandbox->workspace(), result})) result.id = *std::move(id);
@@ -97,7 +97,7 @@ void tell_front(Channel& channel, const Kept& kept, const Call& call, ExecResult
   (void)channel.send({{"result", runtime::to_json(result, runtime::JsonStreams::kOmit)}});
 }
 
-void tell_log(const Kept& kept, const Call& call, const ExecResult& result, std::uint64_t output_bytes) {
+void tell_log(const KeptSandbox& kept, const Call& call, const ExecResult& result, std::uint64_t output_bytes) {
   tell_seen(kept, result.violations, result.egress);
   const std::string error = result.reason == Reason::kStartFailed ? result.message : "";
   kept.log->publish({.body = ExecutionEvent{call.shown, result.duration, result.exit_code, result.reason, output_bytes, error}});
@@ -169,11 +169,11 @@ class Waiter {
 
 }  // namespace
 
-void serve_exec(Channel& channel, Received request, Kept& kept) {
+void serve_exec(Channel& channel, Received request, KeptSandbox& kept) {
   const auto refuse = [&](const Error& error) { (void)channel.send({{"error", to_message(error)}}); };
   auto call = parse_call(std::move(request), kept);
   if (!call) return refuse(call.error());
-  auto handed = kept.sandbox->spawn_handed(call->command, call->options, std::move(call->ends));
+  auto handed = kept.sandbox->spawn_with_fds(call->command, call->options, std::move(call->ends));
   if (!handed) {
     kept.log->publish(
         {.body = ExecutionEvent{call->shown, {}, handed.error().exit_code(), Reason::kStartFailed, 0, handed.error().line()}});

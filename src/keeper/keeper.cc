@@ -70,7 +70,7 @@ bool knows_key(int socket, const std::string& key) {
 
 }  // namespace
 
-Keeper::Keeper(Kept kept, Claim claim, const Directory& directory, std::optional<milliseconds> expires)
+Keeper::Keeper(KeptSandbox kept, Claim claim, const Directory& directory, std::optional<milliseconds> expires)
     : kept_(std::move(kept)), claim_(std::move(claim)), directory_(directory) {
   open_timer(expires);
   sigset_t taken;

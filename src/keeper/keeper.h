@@ -28,11 +28,11 @@ namespace belljar::keeper {
 // Connections at one time; further ones are told so and closed.
 inline constexpr std::size_t kMostConnections = 1500;
 
-class Keeper final : public Ending {
+class Keeper final : public EndControl {
  public:
   // `kept.sandbox` is not started yet; run() wants it running. `expires`: wall time from now. Signals INT, TERM and HUP are blocked
   // in every thread.
-  Keeper(Kept kept, Claim claim, const Directory& directory, std::optional<std::chrono::milliseconds> expires);
+  Keeper(KeptSandbox kept, Claim claim, const Directory& directory, std::optional<std::chrono::milliseconds> expires);
   ~Keeper() override;
   Keeper(const Keeper&) = delete;
   Keeper& operator=(const Keeper&) = delete;
@@ -58,7 +58,7 @@ class Keeper final : public Ending {
   void check_place();
   void stop();
 
-  Kept kept_;
+  KeptSandbox kept_;
   const Claim claim_;
   const Directory& directory_;
   Wake wake_;

@@ -51,7 +51,7 @@ Result<void> drop(NetworkRules& rules, const Json& dropped) {
   return {};
 }
 
-Result<NetworkRules> change(const Json& message, const Kept& kept) {
+Result<NetworkRules> change(const Json& message, const KeptSandbox& kept) {
   const std::lock_guard lock(*kept.changing);
   session::LiveSandbox& sandbox = *kept.sandbox;
   NetworkRules rules = BELLJAR_TRY(sandbox.network_rules());
@@ -73,7 +73,7 @@ Result<NetworkRules> change(const Json& message, const Kept& kept) {
 
 }  // namespace
 
-Json serve_network(const Json& message, const Kept& kept) {
+Json serve_network(const Json& message, const KeptSandbox& kept) {
   const auto rules = change(message, kept);
   if (!rules) return {{"error", to_message(rules.error())}};
   return {{"mode", to_string(kept.sandbox->network_mode())},

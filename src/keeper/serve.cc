@@ -26,14 +26,14 @@ bool peer_left(const Channel& channel) {
   return ::poll(&hung, 1, 0) != 0;  // after its request it has nothing more to say
 }
 
-Json answer_info(const Kept& kept) {
+Json answer_info(const KeptSandbox& kept) {
   const auto stats = kept.sandbox->stats();
   if (!stats) return {{"error", to_message(stats.error())}};
   return {{"processes", stats->processes}, {"execs", stats->execs}};
 }
 
 // A reader may stand still (a pager): it is waited for, until the sandbox ends. False: it is gone, or nothing more is to come.
-bool await_room(const Channel& channel, Ending& ending) {
+bool await_room(const Channel& channel, EndControl& ending) {
   for (;;) {
     pollfd room{channel.fd(), POLLOUT, 0};
     if (::poll(&room, 1, static_cast<int>(kLookAgain.count())) > 0) return (room.revents & (POLLERR | POLLHUP)) == 0;
@@ -42,7 +42,7 @@ bool await_room(const Channel& channel, Ending& ending) {
 }
 
 // In pieces that a socket takes at once where it has room.
-bool send_lines(Channel& channel, const EventLog::Lines& lines, Ending& ending) {
+bool send_lines(Channel& channel, const EventLog::Lines& lines, EndControl& ending) {
   Json message = {{"lines", Json::array()}, {"lost", lines.lost}};
   std::size_t bytes = 0;
   const auto flush = [&] {
@@ -59,7 +59,7 @@ bool send_lines(Channel& channel, const EventLog::Lines& lines, Ending& ending) 
   return flush();
 }
 
-void serve_logs(Channel& channel, bool follow, Kept& kept, Ending& ending) {
+void serve_logs(Channel& channel, bool follow, KeptSandbox& kept, EndControl& ending) {
   tell_background(kept);
   EventLog::Lines lines = kept.log->read(0, milliseconds(0));
   if (!send_lines(channel, lines, ending)) return;
@@ -72,7 +72,7 @@ void serve_logs(Channel& channel, bool follow, Kept& kept, Ending& ending) {
   }
 }
 
-void serve_kill(Channel& channel, Ending& ending) {
+void serve_kill(Channel& channel, EndControl& ending) {
   ending.end("it was killed");
   while (!ending.await_end(kLookAgain)) {
   }
@@ -81,7 +81,7 @@ void serve_kill(Channel& channel, Ending& ending) {
 
 }  // namespace
 
-void tell_seen(const Kept& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress) {
+void tell_seen(const KeptSandbox& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress) {
   for (const Violation& violation : violations) kept.log->publish({.body = ViolationEvent{violation}});
   for (const EgressRecord& record : egress) {
     kept.traffic->in += record.bytes_received;
@@ -90,12 +90,12 @@ void tell_seen(const Kept& kept, const std::vector<Violation>& violations, const
   }
 }
 
-void tell_background(const Kept& kept) {
+void tell_background(const KeptSandbox& kept) {
   const ExecResult seen = kept.sandbox->take_seen();
   tell_seen(kept, seen.violations, seen.egress);
 }
 
-void serve(Channel& channel, Kept& kept, Ending& ending) {
+void serve(Channel& channel, KeptSandbox& kept, EndControl& ending) {
   auto request = channel.receive(kFirstWords);
   if (!request || !*request) return;
   const Json& message = (*request)->message;

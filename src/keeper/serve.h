@@ -36,7 +36,7 @@ struct Traffic {
   std::atomic<std::uint64_t> in{0}, out{0};
 };
 
-struct Kept {
+struct KeptSandbox {
   std::shared_ptr<session::LiveSandbox> sandbox;
   std::shared_ptr<EventLog> log;
   Limits limits;  // of the policy
@@ -47,28 +47,28 @@ struct Kept {
 };
 
 // Into the log, and counted: what was refused and what went through the proxy.
-void tell_seen(const Kept& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress);
+void tell_seen(const KeptSandbox& kept, const std::vector<Violation>& violations, const std::vector<EgressRecord>& egress);
 // The same of background processes, since the last command ended.
-void tell_background(const Kept& kept);
+void tell_background(const KeptSandbox& kept);
 
 // Who can end the keeper.
-class Ending {
+class EndControl {
  public:
-  Ending() = default;
-  Ending(const Ending&) = delete;
-  Ending& operator=(const Ending&) = delete;
-  virtual ~Ending() = default;
+  EndControl() = default;
+  EndControl(const EndControl&) = delete;
+  EndControl& operator=(const EndControl&) = delete;
+  virtual ~EndControl() = default;
   virtual void end(const std::string& why) noexcept = 0;
   // Whether the sandbox has ended within `patience`.
   virtual bool await_end(std::chrono::milliseconds patience) = 0;
 };
 
 // Answers the one request of a connection. Returns when that is done, or the other side is gone.
-void serve(Channel& channel, Kept& kept, Ending& ending);
+void serve(Channel& channel, KeptSandbox& kept, EndControl& ending);
 
 // For serve(): each in a file of its own.
-void serve_exec(Channel& channel, Received request, Kept& kept);
-Json measure(Channel& channel, Kept& kept);
-Json serve_network(const Json& message, const Kept& kept);
+void serve_exec(Channel& channel, Received request, KeptSandbox& kept);
+Json measure(Channel& channel, KeptSandbox& kept);
+Json serve_network(const Json& message, const KeptSandbox& kept);
 
 }  // namespace belljar::keeper

@@ -41,7 +41,7 @@ Json network_of(NetMode mode, std::uint64_t bytes) { return mode == NetMode::kHo
 
 }  // namespace
 
-Json measure(Channel& channel, Kept& kept) {
+Json measure(Channel& channel, KeptSandbox& kept) {
   const auto begun = std::chrono::steady_clock::now();
   const auto before = kept.sandbox->stats();
   pollfd wait{channel.fd(), POLLRDHUP, 0};

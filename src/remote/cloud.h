@@ -21,12 +21,12 @@
 namespace belljar::remote {
 
 // One sandbox that runs there. All methods from any thread.
-class Place {
+class CloudInstance {
  public:
-  Place() = default;
-  virtual ~Place() = default;
-  Place(const Place&) = delete;
-  Place& operator=(const Place&) = delete;
+  CloudInstance() = default;
+  virtual ~CloudInstance() = default;
+  CloudInstance(const CloudInstance&) = delete;
+  CloudInstance& operator=(const CloudInstance&) = delete;
 
   virtual const std::string& id() const noexcept = 0;  // the service's
   virtual Commands& commands() const noexcept = 0;
@@ -60,12 +60,12 @@ class Cloud {
 
   virtual std::string_view name() const noexcept = 0;  // the backend's
   // Who holds what of the policy there, but for the host.
-  virtual Elsewhere elsewhere(const SandboxConfig& config) const = 0;
+  virtual CloudTraits traits(const SandboxConfig& config) const = 0;
   // Refuses by name what no machine elsewhere would mind, but this one. Returns whom it asks.
   virtual Result<std::string> check(const SandboxConfig& config) const = 0;
   // Connects to the sandbox `before`, or makes one where that is empty; gives up when `end` is cancelled.
-  virtual Result<std::shared_ptr<Place>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
-                                               const CancelToken& end) const = 0;
+  virtual Result<std::shared_ptr<CloudInstance>> enter(const SandboxConfig& config, const std::string& workspace,
+                                                       const std::string& before, const CancelToken& end) const = 0;
   // Whether it serves such a command. Errors: kUnimplemented.
   virtual Result<void> check_spawn(const SpawnOptions& /*options*/) const { return {}; }
   // Of one that nobody is connected to.

@@ -14,15 +14,15 @@
 #include "belljar/exec_result.h"
 #include "belljar/result.h"
 #include "command/request.h"
-#include "command/run.h"
+#include "command/running_command.h"
 
 namespace belljar::remote {
 
-Result<Helped> Commands::help(std::vector<std::string> argv, std::string stdin_bytes, std::chrono::milliseconds patience,
-                              const CancelToken& cancel, std::uint64_t most) {
+Result<HelperResult> Commands::help(std::vector<std::string> argv, std::string stdin_bytes, std::chrono::milliseconds patience,
+                                    const CancelToken& cancel, std::uint64_t most) {
   const std::string what = format("cannot run {} inside", argv.at(0));
   command::Request request;
-  request.asked = command::For::kHelper;
+  request.purpose = command::Purpose::kHelper;
   request.command = {.argv = std::move(argv), .cwd = {}, .env = {{"LC_ALL", "C"}}};
   request.cwd = "/";
   request.timeout = patience;
@@ -34,7 +34,7 @@ Result<Helped> Commands::help(std::vector<std::string> argv, std::string stdin_b
   const ExecResult result = BELLJAR_TRY(run->finish());
   switch (result.reason) {
     case Reason::kExited:
-      return Helped{result.exit_code, result.out.bytes, result.err.bytes, result.out.omitted == 0};
+      return HelperResult{result.exit_code, result.out.bytes, result.err.bytes, result.out.omitted == 0};
     case Reason::kTimeout:
       return Error(Code::kDeadlineExceeded, what).reason(result.message);
     case Reason::kStartFailed:
@@ -46,22 +46,22 @@ Result<Helped> Commands::help(std::vector<std::string> argv, std::string stdin_b
   }
 }
 
-void Commands::add(const std::shared_ptr<command::Run>& run) {
+void Commands::add(const std::shared_ptr<command::RunningCommand>& run) {
   const std::lock_guard lock(mutex_);
   std::erase_if(runs_, [](const auto& weak) { return weak.expired(); });
   runs_.push_back(run);
-  if (ending_) run->wish(command::Run::Wish::kCancel);  // it came too late for end_commands()
+  if (ending_) run->request_end(command::RunningCommand::EndRequest::kCancel);  // it came too late for end_commands()
 }
 
 void Commands::end_commands() {
   ending_ = true;
-  std::vector<std::weak_ptr<command::Run>> runs;
+  std::vector<std::weak_ptr<command::RunningCommand>> runs;
   {
     const std::lock_guard lock(mutex_);
     runs = runs_;
   }
   for (const auto& weak : runs) {
-    if (const auto run = weak.lock()) run->wish(command::Run::Wish::kCancel);
+    if (const auto run = weak.lock()) run->request_end(command::RunningCommand::EndRequest::kCancel);
   }
 }
 

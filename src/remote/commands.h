@@ -12,7 +12,7 @@
 
 #include "belljar/cancel.h"
 #include "belljar/result.h"
-#include "command/run.h"
+#include "command/running_command.h"
 #include "remote/search.h"
 
 namespace belljar::remote {
@@ -30,26 +30,26 @@ class Commands {
   const std::string& nonce() const noexcept { return nonce_; }
 
   // Errors: kResourceExhausted; of what the service cannot take.
-  virtual Result<std::shared_ptr<command::Run>> start(command::Request request) = 0;
+  virtual Result<std::shared_ptr<command::RunningCommand>> start(command::Request request) = 0;
   // A command of ours inside: coreutils and sh. Errors: as of a command that cannot be started; kUnavailable, it was cut off;
   // kDeadlineExceeded, it took longer; kCanceled: it is told to end.
-  Result<Helped> help(std::vector<std::string> argv, std::string stdin_bytes = {},
-                      std::chrono::milliseconds patience = std::chrono::seconds(60), const CancelToken& cancel = {},
-                      std::uint64_t most = 16U << 20);
+  Result<HelperResult> help(std::vector<std::string> argv, std::string stdin_bytes = {},
+                            std::chrono::milliseconds patience = std::chrono::seconds(60), const CancelToken& cancel = {},
+                            std::uint64_t most = 16U << 20);
 
   // Ends all commands with the sandbox's end as the reason.
   void end_commands();
   bool ending() const noexcept { return ending_.load(); }
 
  protected:
-  void add(const std::shared_ptr<command::Run>& run);
+  void add(const std::shared_ptr<command::RunningCommand>& run);
 
  private:
   const std::string workspace_, nonce_;
   const std::string_view image_;
   std::atomic<bool> ending_{false};
   std::mutex mutex_;
-  std::vector<std::weak_ptr<command::Run>> runs_;  // guarded by mutex_
+  std::vector<std::weak_ptr<command::RunningCommand>> runs_;  // guarded by mutex_
 };
 
 }  // namespace belljar::remote

@@ -64,7 +64,7 @@ Result<bool> Files::search(const std::vector<std::string>& files, const std::str
   argv.insert(argv.end(), files.begin(), files.end());
   const auto helped = commands().help(std::move(argv), {}, left, options.walk.cancel, kMostFound);
   if (!helped) return false;
-  return take_found(*helped, commands().workspace(), options.walk.max_results, result);
+  return add_matches(*helped, commands().workspace(), options.walk.max_results, result);
 }
 
 }  // namespace belljar::remote

@@ -12,15 +12,17 @@
 namespace belljar::remote {
 
 // What is left to say of a call that changes something and was ended: the answer that did not come would have said more.
-struct Unheard {
+struct UnknownOutcome {
   std::string left, next;  // empty: nothing was to be changed
 };
-inline Unheard may_be_done() { return {"it may have been done all the same, or a part of it", "look before you do it again"}; }
+inline UnknownOutcome may_be_done() {
+  return {"it may have been done all the same, or a part of it", "look before you do it again"};
+}
 
 // Does `act(end)`, which gives up the wait when the token `end` is cancelled: by the caller, or at the deadline. Errors: as
 // CallOptions::check, of `what`; others as act's.
 template <class Act>
-auto in_time(const CallOptions& options, const std::string& what, const Unheard& unheard, Act act)
+auto in_time(const CallOptions& options, const std::string& what, const UnknownOutcome& unheard, Act act)
     -> decltype(act(std::declval<const CancelToken&>())) {
   BELLJAR_CHECK(options.check(what));
   const CancelToken end = BELLJAR_TRY(options.token());

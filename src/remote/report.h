@@ -13,13 +13,13 @@
 namespace belljar::remote {
 
 // How far a clause of the policy is held by the service (`held`), and what of it says so.
-struct Holds {
+struct ClauseEnforcement {
   Enforced enforced = Enforced::kNone;
   std::string mechanism, detail;
 };
 
 // Whose machine it is.
-struct Elsewhere {
+struct CloudTraits {
   std::string_view backend;  // "e2b"
   std::string_view options;  // the type that has its on_stop, for people
   std::string_view image;    // what a sandbox is made of there: "template", "image"
@@ -29,12 +29,12 @@ struct Elsewhere {
   Isolation isolation = Isolation::kContainer;
   std::string_view clock;  // what ends a command that takes too long
   // Of "network" (when the policy asks for none), "limits.memory", "limits.cpus", "limits.disk".
-  std::function<Holds(std::string_view clause)> holds;
+  std::function<ClauseEnforcement(std::string_view clause)> holds;
 };
 
 // Errors: kUnimplemented, by name.
-Result<void> check_elsewhere(const Policy& policy, const SandboxConfig& config, const Elsewhere& place);
+Result<void> check_remote_policy(const Policy& policy, const SandboxConfig& config, const CloudTraits& traits);
 
-EnforcementReport report_elsewhere(const Policy& policy, const Elsewhere& place);
+EnforcementReport report_remote(const Policy& policy, const CloudTraits& traits);
 
 }  // namespace belljar::remote

@@ -213,7 +213,7 @@ class RemoteSandbox final : public Face {
   }
 
  private:
-  Result<std::shared_ptr<Place>> running() const {
+  Result<std::shared_ptr<CloudInstance>> running() const {
     BELLJAR_CHECK(owner_.check());
     const std::lock_guard lock(mutex_);
     if (running_ == nullptr)
@@ -225,12 +225,12 @@ class RemoteSandbox final : public Face {
 
   // Whether the policy holds there, and how far.
   Result<void> check() {
-    Elsewhere place = cloud_->elsewhere(config_);
+    CloudTraits place = cloud_->traits(config_);
     place.backend = cloud_->name();
     place.workspace = workspace_;
-    BELLJAR_CHECK(check_elsewhere(config_.policy, config_, place));
+    BELLJAR_CHECK(check_remote_policy(config_.policy, config_, place));
     place.host = BELLJAR_TRY(cloud_->check(config_));
-    EnforcementReport report = report_elsewhere(config_.policy, place);
+    EnforcementReport report = report_remote(config_.policy, place);
     BELLJAR_CHECK(runtime::check_required(report, config_.policy));
     const std::lock_guard lock(mutex_);
     enforcement_ = std::move(report);
@@ -239,7 +239,7 @@ class RemoteSandbox final : public Face {
 
   // The next three with starting_ held. Ends the commands, and keeps what stop() has to end.
   void leave() {
-    std::shared_ptr<Place> alive;
+    std::shared_ptr<CloudInstance> alive;
     {
       const std::lock_guard lock(mutex_);
       alive = std::exchange(running_, nullptr);
@@ -276,14 +276,14 @@ class RemoteSandbox final : public Face {
     return command::check_no_hosts(options.allowed_domains);
   }
 
-  Result<command::Request> request_for(const Place& place, command::Request request) const {
+  Result<command::Request> request_for(const CloudInstance& place, command::Request request) const {
     request.cwd = BELLJAR_TRY(place.files({})->find_cwd(request.command.cwd));
     for (const auto& [name, text] : variables_) request.command.env.emplace(name, text);
     return request;
   }
 
   template <class Act>
-  auto with_files(const CallOptions& options, std::string_view doing, const std::string& path, const Unheard& unheard,
+  auto with_files(const CallOptions& options, std::string_view doing, const std::string& path, const UnknownOutcome& unheard,
                   Act act) const -> decltype(act(std::declval<const Files&>())) {
     const auto alive = BELLJAR_TRY(running());
     return in_time(options, format("cannot {} {}", doing, belljar::quoted(path)), unheard,
@@ -296,12 +296,12 @@ class RemoteSandbox final : public Face {
   std::map<std::string, std::string> variables_;  // of every command
   CloudOnStop on_stop_;
   std::atomic<std::uint64_t> execs_{0}, written_{0};
-  std::mutex starting_;             // start, stop and kill, one at a time; before mutex_
-  std::shared_ptr<Place> unended_;  // guarded by starting_; stop() failed, and the next one tries again
+  std::mutex starting_;                     // start, stop and kill, one at a time; before mutex_
+  std::shared_ptr<CloudInstance> unended_;  // guarded by starting_; stop() failed, and the next one tries again
   mutable std::mutex mutex_;
-  std::shared_ptr<Place> running_;  // guarded by mutex_
-  std::string remote_id_;           // guarded by mutex_; what start() goes back to
-  EnforcementReport enforcement_;   // guarded by mutex_
+  std::shared_ptr<CloudInstance> running_;  // guarded by mutex_
+  std::string remote_id_;                   // guarded by mutex_; what start() goes back to
+  EnforcementReport enforcement_;           // guarded by mutex_
   const OwningProcess owner_;
 };
 

@@ -53,7 +53,7 @@ std::vector<std::string> grep_words(const std::string& text, Case letters) {
   return argv;
 }
 
-Result<bool> take_found(const Helped& helped, const std::string& top, std::size_t most, GrepResult& result) {
+Result<bool> add_matches(const HelperResult& helped, const std::string& top, std::size_t most, GrepResult& result) {
   // With -s it is silent about files that went away or may not be read; status 2 alone is about them.
   if (helped.out.empty() && (helped.exit_code > 2 || (helped.exit_code == 2 && !helped.err.empty())))
     return Error(Code::kFailedPrecondition, "cannot search the workspace")

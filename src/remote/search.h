@@ -13,7 +13,7 @@ inline constexpr std::size_t kMostNames = 96U << 10;    // of the arguments of o
 inline constexpr std::uint64_t kMostFound = 32U << 20;  // bytes of what it says
 
 // What came of a command of ours inside.
-struct Helped {
+struct HelperResult {
   int exit_code = 0;
   std::string out, err;
   bool complete = true;  // false: more was said than asked for
@@ -26,6 +26,6 @@ Result<void> check_text(const std::string& text);
 // The names of `files` follow.
 std::vector<std::string> grep_words(const std::string& text, Case letters);
 // False: not all could be searched, or it is enough. Errors: kFailedPrecondition, it is not GNU grep, or failed.
-Result<bool> take_found(const Helped& helped, const std::string& top, std::size_t most, GrepResult& result);
+Result<bool> add_matches(const HelperResult& helped, const std::string& top, std::size_t most, GrepResult& result);
 
 }  // namespace belljar::remote

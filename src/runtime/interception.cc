@@ -149,7 +149,7 @@ Result<void> Interception::hold(const policy::Credential& rule, const std::vecto
 
 // A variable that holds a value under another name too, or as a part of itself.
 void Interception::clean(std::vector<std::string>& env) const {
-  for (const Held& held : held_) {
+  for (const StoredCredential& held : held_) {
     const std::string_view value = held.value->text();
     for (std::string& entry : env) {
       for (std::size_t at = entry.find(value); at != std::string::npos; at = entry.find(value, at + value.size()))
@@ -196,11 +196,11 @@ void Interception::plan(const Policy& policy, const Command& command, std::vecto
     const bool own = policy.environment.set.contains(name) || command.env.contains(name);
     if (!own) set_variable(env, name, value);
   }
-  for (const Held& held : held_) set_variable(env, held.rule.name, held.placeholder);
+  for (const StoredCredential& held : held_) set_variable(env, held.rule.name, held.placeholder);
   report.push_back({"network.tls", "TLS is looked into where a rule needs it, else relayed as it is",
                     "egress proxy: an authority of this sandbox; servers' certificates verified", Enforced::kFull,
                     "HTTP/1.1 only there; programs that trust neither the bundle nor the variables refuse it"});
-  for (const Held& held : held_)
+  for (const StoredCredential& held : held_)
     report.push_back({"network.credentials", held.rule.text, "egress proxy: put into requests over TLS, taken out of answers",
                       Enforced::kFull, "a host that gets the value can send it back in a spelling that is not recognised"});
 }
@@ -208,7 +208,7 @@ void Interception::plan(const Policy& policy, const Command& command, std::vecto
 egress::Credentials Interception::credentials() const {
   std::vector<egress::Credential> list;
   list.reserve(held_.size());
-  for (const Held& held : held_) list.push_back({held.rule, held.placeholder, std::string(held.value->text())});
+  for (const StoredCredential& held : held_) list.push_back({held.rule, held.placeholder, std::string(held.value->text())});
   return egress::Credentials(std::move(list));
 }
 

@@ -36,7 +36,7 @@ class Interception {
   egress::Credentials credentials() const;
 
  private:
-  struct Held {
+  struct StoredCredential {
     policy::Credential rule;
     std::string placeholder;
     std::unique_ptr<SecretPage> value;
@@ -45,7 +45,7 @@ class Interception {
   Result<void> hold(const policy::Credential& rule, const std::vector<std::string>& caller_env, const std::string& home);
   void clean(std::vector<std::string>& env) const;
   std::shared_ptr<egress::Interceptor> interceptor_;
-  std::vector<Held> held_;
+  std::vector<StoredCredential> held_;
 };
 
 }  // namespace belljar::runtime

@@ -25,13 +25,13 @@ namespace belljar {
 namespace {
 
 // The first backend that starts. Those that are no plan for our launcher (containers, clouds) have no place here.
-Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& command, runtime::Session& session) {
+Result<ExecResult> run_first(const runtime::Embedded& embedded, const Command& command, runtime::RunSettings& settings) {
   policy::Choice choice = BELLJAR_TRY(policy::Choice::of(embedded.policy));
-  session.launched = choice.settled();
+  settings.launched = choice.settled();
   const backend::RealHost host;
   return choice.first([&](const std::string& name) -> Result<ExecResult> {
     const auto backend = BELLJAR_TRY(backend::find_backend(name, host));
-    auto ran = BELLJAR_TRY(runtime::run(*backend, embedded.policy, command, embedded.place, embedded.caller_env, session));
+    auto ran = BELLJAR_TRY(runtime::run(*backend, embedded.policy, command, embedded.place, embedded.caller_env, settings));
     ran.result.backend = name;
     ran.result.tried = choice.tried();
     return std::move(ran.result);
@@ -56,19 +56,19 @@ Result<ExecResult> run(const Policy& given, const Command& command, const RunOpt
   BELLJAR_CHECK(policy::check_command(command));
   BELLJAR_CHECK(check_names(options));
   const runtime::Embedded embedded = BELLJAR_TRY(runtime::embed(given, options.workspace, options.caller_env));
-  runtime::Session session;
-  session.cancel_fd = options.cancel_fd;
-  session.complete = embedded.rules.get();
-  session.interceptor = runtime::library_interceptor();
+  runtime::RunSettings settings;
+  settings.cancel_fd = options.cancel_fd;
+  settings.complete = embedded.rules.get();
+  settings.interceptor = runtime::library_interceptor();
   if (!options.transaction.empty())
-    session.transaction = txn::Place{embedded.place.workspace, options.state_dir.empty() ? default_state_dir() : options.state_dir,
-                                     options.transaction};
-  session.stdio = {.input = options.input_fd < 0 ? front::Input::kNull : front::Input::kInherit,
-                   .output = front::OutputTo::kCapture,
-                   .pty = front::Pty::kNo,
-                   .cap = options.output_bytes.count,
-                   .host = {options.input_fd, -1, -1}};
-  return run_first(embedded, command, session);
+    settings.transaction = txn::Place{embedded.place.workspace, options.state_dir.empty() ? default_state_dir() : options.state_dir,
+                                      options.transaction};
+  settings.stdio = {.input = options.input_fd < 0 ? front::Input::kNull : front::Input::kInherit,
+                    .output = front::OutputTo::kCapture,
+                    .pty = front::Pty::kNo,
+                    .cap = options.output_bytes.count,
+                    .host = {options.input_fd, -1, -1}};
+  return run_first(embedded, command, settings);
 }
 
 }  // namespace belljar

@@ -29,12 +29,12 @@
 #include "runtime/kept_caches.h"
 #include "runtime/limits.h"
 #include "runtime/living.h"
-#include "runtime/outlet.h"
-#include "runtime/parts.h"
+#include "runtime/sandbox_egress.h"
 #include "runtime/start_failure.h"
+#include "runtime/start_inputs.h"
 #include "runtime/supervise.h"
 #include "runtime/transaction.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 #include "runtime/used_names.h"
 #include "txn/base.h"
 #include "txn/store.h"
@@ -59,8 +59,8 @@ void add_own_clauses(const Policy& policy, EnforcementReport& report) {
                                                            : "relay: the rest is read, counted and dropped");
 }
 
-front::StdioOptions stream_options(const Session& session, const Policy& policy, const launch::Plan& plan) {
-  front::StdioOptions options = session.stdio;
+front::StdioOptions stream_options(const RunSettings& settings, const Policy& policy, const launch::Plan& plan) {
+  front::StdioOptions options = settings.stdio;
   if (policy.limits.output_bytes) options.cap = policy.limits.output_bytes->count;
   if (policy.limits.idle_timeout) options.watch = true;
   if (plan.identity == launch::Identity::kRootMapped) options.owner = {plan.outside_uid, plan.outside_gid};
@@ -68,75 +68,75 @@ front::StdioOptions stream_options(const Session& session, const Policy& policy,
 }
 
 // Everything of one run, so that its end comes in the right order: the sandbox dies first, then its broker, then its groups.
-class Run {
+class Runner {
  public:
-  Run(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-      const Session& session, const Interception* interception)
+  Runner(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
+         const RunSettings& settings, const Interception* interception)
       : prepared_(std::move(prepared)),
         policy_(policy),
         command_(command),
         workspace_(workspace),
-        session_(session),
+        settings_(settings),
         interception_(interception) {}
-  Run(const Run&) = delete;
-  Run& operator=(const Run&) = delete;
+  Runner(const Runner&) = delete;
+  Runner& operator=(const Runner&) = delete;
   // Also when the start failed. What cannot be removed is not worth losing a result for.
-  ~Run() {
+  ~Runner() {
     for (const std::string& path : prepared_.remove_after) (void)remove_tree(path);
   }
 
-  Result<Ran> go(Clock::time_point begun) {
-    Outlet outlet(policy_, command_, session_.origins, interception_);
-    BELLJAR_CHECK(outlet.plan(prepared_.plan.env, prepared_.report));
+  Result<RunOutcome> go(Clock::time_point begun) {
+    SandboxEgress egress(policy_, command_, settings_.origins, interception_);
+    BELLJAR_CHECK(egress.plan(prepared_.plan.env, prepared_.report));
     BELLJAR_CHECK(make_limits());
-    if (session_.observer) BELLJAR_CHECK(make_observed());
-    front::Signals signals = BELLJAR_TRY(front::Signals::open(session_.signals));
-    const front::StdioOptions options = stream_options(session_, policy_, prepared_.plan);
+    if (settings_.observer) BELLJAR_CHECK(make_observed());
+    front::Signals signals = BELLJAR_TRY(front::Signals::open(settings_.signals));
+    const front::StdioOptions options = stream_options(settings_, policy_, prepared_.plan);
     front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
     front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
     if (stdio.pty()) plan_pty(options);
     const launch::ExecRequest request = make_request(stdio);
-    if (session_.on_ready) session_.on_ready(prepared_.report);
-    if (session_.on_warning) std::ranges::for_each(prepared_.warnings, session_.on_warning);
+    if (settings_.on_ready) settings_.on_ready(prepared_.report);
+    if (settings_.on_warning) std::ranges::for_each(prepared_.warnings, settings_.on_warning);
     ran_.times.prepare = Clock::now() - begun;
 
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
     auto begun_sandbox =
         launch::start(prepared_.plan, &request,
-                      {.one_shot = true, .time_steps = session_.time_steps, .stop = {signals.ending_fd(), session_.cancel_fd}});
+                      {.one_shot = true, .time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
     if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
     launch::Sandbox sandbox = BELLJAR_TRY(std::move(begun_sandbox));
     const Clock::time_point started = Clock::now();
-    if (session_.launched != nullptr) *session_.launched = true;
+    if (settings_.launched != nullptr) *settings_.launched = true;
     ran_.times.start = started - starting;
     stdio.close_command_ends();
     if (stdio.pty()) {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
     }
-    Inside inside = inside_of(sandbox, prepared_.plan);
+    PassedSockets inside = passed_sockets(sandbox, prepared_.plan);
     broker::Inner inner = take_inner(inside);
-    BELLJAR_CHECK(outlet.open(std::move(inside), prepared_.report, session_.front_ends));
-    SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = session_.cancel_fd};
-    supervision.front_ends = session_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
+    BELLJAR_CHECK(egress.open(std::move(inside), prepared_.report, settings_.front_ends));
+    SuperviseOptions supervision{.signals = &signals, .terminal = &terminal, .cancel_fd = settings_.cancel_fd};
+    supervision.front_ends = settings_.front_ends && prepared_.plan.cgroup_fd < 0 && prepared_.plan.join_files.empty();
     std::optional<broker::Broker> broker;
     if (UniqueFd listener = sandbox.take_listener(); listener.valid()) {
-      broker::BrokerOptions rules = broker_options(prepared_, policy_, session_.origins);
+      broker::BrokerOptions rules = broker_options(prepared_, policy_, settings_.origins);
       rules.began = began_;
-      rules.state_dir = session_.transaction ? session_.transaction->state_dir : default_state_dir();
+      rules.state_dir = settings_.transaction ? settings_.transaction->state_dir : default_state_dir();
       if (!prepared_.pid_namespace) rules.guard = sandbox.init_pid();
-      rules.observer = session_.observer;
-      if (session_.complete != nullptr) rules.explain = explainer(*session_.complete, session_.origins);
+      rules.observer = settings_.observer;
+      if (settings_.complete != nullptr) rules.explain = explainer(*settings_.complete, settings_.origins);
       broker = BELLJAR_TRY(broker::Broker::create(std::move(listener), std::move(rules), std::move(inner)));
       supervision.broker = &*broker;
       if (const std::string& why = broker->why_alone(); !why.empty()) {
         lower_alone(why, prepared_.report);
         BELLJAR_CHECK(check_required(prepared_.report, policy_));  // what is judged waits for the broker, so nothing was
-        if (session_.on_warning) session_.on_warning("other sandboxes in the same directories are not waited for: " + why);
+        if (settings_.on_warning) settings_.on_warning("other sandboxes in the same directories are not waited for: " + why);
       }
     }
-    if (session_.on_started) session_.on_started(sandbox.init_pid());
+    if (settings_.on_started) settings_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
@@ -147,8 +147,8 @@ class Run {
       supervised.result.violations_dropped = broker->dropped();
       supervised.result.violations_hidden = broker->hidden();
     }
-    outlet.close(supervised.result);
-    add_limit_violations(supervised.result, policy_, session_.origins, command_.argv[0], {});
+    egress.close(supervised.result);
+    add_limit_violations(supervised.result, policy_, settings_.origins, command_.argv[0], {});
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
     ran_.times.end = Clock::now() - ended;
@@ -196,7 +196,7 @@ class Run {
   }
 
   // The start did not end and was given up, by a signal or by the caller. The signals are taken: what is left is ours to do.
-  Ran cancelled(const Error& error, front::Signals& signals) {
+  RunOutcome cancelled(const Error& error, front::Signals& signals) {
     int signal = SIGTERM;
     while (const auto next = signals.next()) {
       if (*next == SIGINT || *next == SIGHUP || *next == SIGQUIT || *next == SIGTERM) signal = *next;
@@ -230,32 +230,33 @@ class Run {
     std::vector<UniqueFd> given = sandbox.take_exported();
     for (std::size_t i = 0; i < given.size() && i < prepared_.scratch.size(); ++i)
       ran_.scratch.push_back({prepared_.scratch[i], std::move(given[i])});
-    UsedNames::of(prepared_, std::move(given)).add_violations(ran_.result, policy_, session_.complete, session_.origins);
+    UsedNames::of(prepared_, std::move(given)).add_violations(ran_.result, policy_, settings_.complete, settings_.origins);
   }
 
   backend::Prepared prepared_;
   const Policy& policy_;
   const Command& command_;
   const std::string& workspace_;
-  const Session& session_;
+  const RunSettings& settings_;
   const Interception* interception_;
   std::optional<LimitSet> limits_;
   timespec began_{};
-  Ran ran_;
+  RunOutcome ran_;
 };
 
 }  // namespace
 
-Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-                         const Session& session, const Interception* interception) {
-  return Run(std::move(prepared), policy, command, workspace, session, interception).go(Clock::now());
+Result<RunOutcome> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command,
+                                const std::string& workspace, const RunSettings& settings, const Interception* interception) {
+  return Runner(std::move(prepared), policy, command, workspace, settings, interception).go(Clock::now());
 }
 
 namespace {
 
-Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
-                               const Session& session, const Interception* interception, Clock::time_point begun) {
-  const txn::Place& where = *session.transaction;
+Result<RunOutcome> run_in_transaction(backend::Backend& backend, const Policy& policy, const Command& command,
+                                      backend::Workplace place, const RunSettings& settings, const Interception* interception,
+                                      Clock::time_point begun) {
+  const txn::Place& where = *settings.transaction;
   BELLJAR_CHECK(check_transaction_mode(policy));
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
   const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
@@ -269,9 +270,9 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
   if (std::string groups = group_limit(where); !groups.empty()) prepared->warnings.push_back(std::move(groups));
   const std::string growing = layers.pool + "/" + place.layers->upper;
   bool launched = false;
-  Session watched = session;
+  RunSettings watched = settings;
   if (watched.launched == nullptr) watched.launched = &launched;
-  auto ran = Run(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
+  auto ran = Runner(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
   const bool never_began = ran ? ran->start_failure.has_value() : !*watched.launched;
   const bool ended = never_began && transaction.end_if_new();
   if (!ran) return explain_overlay(std::move(ran).error(), where);
@@ -283,33 +284,33 @@ Result<Ran> run_in_transaction(backend::Backend& backend, const Policy& policy, 
 
 }  // namespace
 
-Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
-                const std::vector<std::string>& caller_env, const Session& session) {
+Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
+                       const std::vector<std::string>& caller_env, const RunSettings& settings) {
   const Clock::time_point begun = Clock::now();
   if (command.argv.empty() || command.argv[0].empty())
     return Error(Code::kInvalidArgument, "there is no command to run")
         .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
-  BELLJAR_CHECK(check_served(policy));
+  BELLJAR_CHECK(check_supported(policy));
   Policy sized = policy;
   sized.filesystem.tmp_size = tmp_limit(policy.limits, policy.filesystem.tmp_size);
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
-  policy::hide_state(sized.filesystem.entries, session.transaction ? session.transaction->state_dir : default_state_dir());
+  policy::hide_state(sized.filesystem.entries, settings.transaction ? settings.transaction->state_dir : default_state_dir());
   place.kept_caches =
-      keep_caches(sized, place.workspace, session.transaction ? session.transaction->state_dir : default_state_dir());
+      keep_caches(sized, place.workspace, settings.transaction ? settings.transaction->state_dir : default_state_dir());
   const bool hides = sized.filesystem.siblings == Siblings::kHidden;
   const Living living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
   place.siblings = BELLJAR_TRY(hide_siblings(sized, Siblings::kShown, place, living));
   std::optional<Interception> interception;
   if (policy.network.mode == NetMode::kProxy) {
     policy::hide_credentials(sized.filesystem.entries, sized.network, place.home);
-    interception = BELLJAR_TRY(Interception::create(sized, session.interceptor, caller_env, place));
+    interception = BELLJAR_TRY(Interception::create(sized, settings.interceptor, caller_env, place));
   }
   const Interception* const look = interception ? &*interception : nullptr;
-  if (session.transaction) return run_in_transaction(backend, sized, command, std::move(place), session, look, begun);
+  if (settings.transaction) return run_in_transaction(backend, sized, command, std::move(place), settings, look, begun);
   for (;;) {
-    auto ran = Run(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, session, look).go(begun);
-    if (ran || !give_way(ran.error(), place)) return ran;
+    auto ran = Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look).go(begun);
+    if (ran || !drop_unavailable(ran.error(), place)) return ran;
   }
 }
 

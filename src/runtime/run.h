@@ -22,9 +22,9 @@
 
 namespace belljar::runtime {
 
-struct Session {
+struct RunSettings {
   front::StdioOptions stdio;
-  front::Signals::Take signals = front::Signals::Take::kNone;
+  front::Signals::Mode signals = front::Signals::Mode::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
   const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
@@ -53,7 +53,7 @@ struct ScratchLayer {
   UniqueFd content;
 };
 
-struct Ran {
+struct RunOutcome {
   ExecResult result;
   std::vector<std::string> notes;      // about the streams, for people
   std::uint64_t output_dropped = 0;    // bytes of both streams beyond the cap, captured or relayed
@@ -61,16 +61,17 @@ struct Ran {
   std::vector<launch::StepTime> steps;
   FrontTimes times;
   std::vector<ScratchLayer> scratch;
-  UniqueFd leaving;  // with Session::front_ends: wait for it with launch::await_end() when everything else is done
+  UniqueFd leaving;  // with RunSettings::front_ends: wait for it with launch::await_end() when everything else is done
 };
 
 // Runs `command` as `policy` says, at `place`. `place.env` is made here, from `caller_env` and the policy. Errors: as belljar::run.
-Result<Ran> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
-                const std::vector<std::string>& caller_env, const Session& session);
+Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Command& command, backend::Workplace place,
+                       const std::vector<std::string>& caller_env, const RunSettings& settings);
 
 // The second half, for a plan that is made already (tests write them by hand).
-Result<Ran> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-                         const Session& session, const Interception* interception = nullptr);
+Result<RunOutcome> run_prepared(backend::Prepared prepared, const Policy& policy, const Command& command,
+                                const std::string& workspace, const RunSettings& settings,
+                                const Interception* interception = nullptr);
 
 // `cwd` (empty: the workspace) as a canonical directory inside the canonical `workspace`; a relative one starts at the workspace.
 Result<std::string> find_cwd(const std::string& workspace, const std::string& cwd);

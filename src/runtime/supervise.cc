@@ -16,15 +16,15 @@ namespace belljar::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using command::Act;
-using command::How;
+using command::EndAction;
+using command::EndMode;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
 // How long init may take to report a command that was killed before we kill init itself.
 constexpr milliseconds kInitGrace = 500ms;
 
-class Supervisor final : public front::Commanded {
+class Supervisor final : public front::CommandControl {
  public:
   Supervisor(launch::Sandbox& sandbox, front::Stdio& stdio, const Limits& limits, const SuperviseOptions& options)
       : sandbox_(sandbox),
@@ -93,7 +93,7 @@ class Supervisor final : public front::Commanded {
 
   void on_time(Clock::time_point now) override {
     carry_out(ending_.due(now));
-    if (ending_.idle_look_due(now)) carry_out(ending_.look_idle(now, tree_cpu()));
+    if (ending_.idle_check_due(now)) carry_out(ending_.check_idle(now, tree_cpu()));
     sample_limits(now);
   }
 
@@ -146,21 +146,21 @@ class Supervisor final : public front::Commanded {
     front_.ended(ending_.ending() ? std::optional(std::max(limits_.kill_grace, milliseconds(1000))) : std::nullopt);
   }
 
-  void stop(command::Cause cause, How how = How::kGently) {
+  void stop(command::Cause cause, EndMode how = EndMode::kGently) {
     if (!gone()) carry_out(ending_.stop(std::move(cause), how, Clock::now()));
   }
 
   void stop_at_limit(Reason reason, std::string limit, std::string message) {
     if (ending_.ending() || gone()) return;
     supervised_.result.limits_hit.push_back(std::move(limit));
-    stop({reason, std::move(message)}, How::kAtOnce);
+    stop({reason, std::move(message)}, EndMode::kAtOnce);
   }
 
-  void carry_out(Act act) {
-    if (gone() || act == Act::kNone) return;
-    if (act == Act::kGiveUp) return end();
-    sandbox_.signal(0, act == Act::kTerm ? SIGTERM : SIGKILL);
-    if (act == Act::kTerm) sandbox_.signal(0, SIGCONT);
+  void carry_out(EndAction act) {
+    if (gone() || act == EndAction::kNone) return;
+    if (act == EndAction::kGiveUp) return end();
+    sandbox_.signal(0, act == EndAction::kTerm ? SIGTERM : SIGKILL);
+    if (act == EndAction::kTerm) sandbox_.signal(0, SIGCONT);
   }
 
   // --- idle and limits

@@ -114,7 +114,8 @@ Result<Site> Files::find_target(const std::string& path, std::optional<FileInfo>
     info = describe(site.parent.get(), site.name);
     if (!info || info->type != FileType::kSymlink) return site;
     const std::string& target = info->target;
-    const Led led = lead(target.starts_with('/') ? target : site.full.substr(0, site.full.rfind('/') + 1) + target, Last::kLeave);
+    const ResolvedPath led =
+        resolve_as_text(target.starts_with('/') ? target : site.full.substr(0, site.full.rfind('/') + 1) + target, Last::kLeave);
     if (!is_inside(led.path)) return file_error(EXDEV, "open", path, "");
     if (led.failed != 0) return file_error(led.failed, "open", path, "openat2");
     at = led.path;
@@ -150,7 +151,7 @@ Result<void> Files::write(const std::string& path, std::string_view bytes, const
   BELLJAR_CHECK(check_in_time(options.call, "write", path));
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
-  const Judge::Held held = judge_.hold_to_make(path);
+  const Judge::MakeLock held = judge_.lock_to_make(path);
   const std::string rest = BELLJAR_TRY(relative(path));
   if (rest.ends_with('/')) return file_error(EISDIR, "write", path, "open");
   const std::size_t slash = rest.rfind('/');
@@ -250,7 +251,7 @@ Result<void> Files::replace(const std::string& path, const Site& site, std::stri
   static std::atomic<unsigned> serial{0};
   const int parent = site.parent.get();
   const auto before = describe(parent, site.name);
-  BELLJAR_CHECK(Judge::may_take(path, site));
+  BELLJAR_CHECK(Judge::check_not_mounted(path, site));
   const std::string temporary = format(".belljar-{}-{}.tmp", ::getpid(), serial++);
   const bool keep = before && before->type == FileType::kFile;
   const UniqueFd fd(
@@ -277,7 +278,7 @@ Result<void> Files::make_dir(const std::string& path, const MakeDirOptions& opti
   BELLJAR_CHECK(check_in_time(options.call, "make directory", path));
   BELLJAR_CHECK(check_mode(options.mode));
   const ActAs identity(options_.uid, options_.gid);
-  const Judge::Held held = judge_.hold_to_make(path);
+  const Judge::MakeLock held = judge_.lock_to_make(path);
   if (options.parents == Parents::kCreate) {
     std::string rest = BELLJAR_TRY(relative(path));
     while (rest.size() > 1 && rest.back() == '/') rest.pop_back();
@@ -304,8 +305,8 @@ Result<void> Files::rename(const std::string& from, const std::string& to, const
   if (ruling.answer == Answer::kAllow && info->type == FileType::kSymlink)
     ruling = BELLJAR_TRY(judge_.may_do(Act::kSymlink, to, target, false));
   if (is_dir) BELLJAR_CHECK(judge_.may_move(from, source, target));
-  BELLJAR_CHECK(Judge::may_take(from, source));
-  BELLJAR_CHECK(Judge::may_take(to, target));
+  BELLJAR_CHECK(Judge::check_not_mounted(from, source));
+  BELLJAR_CHECK(Judge::check_not_mounted(to, target));
   if (ruling.answer == Answer::kJudge) return rename_judged(from, to, source, target, ruling);
   if (::renameat(source.parent.get(), source.name.c_str(), target.parent.get(), target.name.c_str()) == 0) return {};
   // Here EXDEV is two file systems, not a way out.
@@ -340,7 +341,7 @@ Result<void> Files::remove(const std::string& path, const RemoveOptions& options
   if (!info) return file_error(errno, "remove", path, "fstatat");
   const bool is_dir = info->type == FileType::kDirectory;
   BELLJAR_TRY(judge_.may_do(is_dir ? Act::kRmdir : Act::kUnlink, path, site, is_dir));
-  BELLJAR_CHECK(Judge::may_take(path, site));
+  BELLJAR_CHECK(Judge::check_not_mounted(path, site));
   if (is_dir && options.depth == Depth::kTree) {
     BELLJAR_CHECK(judge_.may_clear(path, site));
     Result<void> over;

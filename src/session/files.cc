@@ -210,7 +210,7 @@ Result<std::string> Files::relative(const std::string& path) const {
 
 // Link by link from "/", as a command would go; O_PATH touches nothing. Only text comes of it: what is opened by it afterwards is
 // opened without following a link, so what is changed meanwhile leads nowhere else.
-Files::Led Files::lead(const std::string& path, Last last) const {
+Files::ResolvedPath Files::resolve_as_text(const std::string& path, Last last) const {
   std::deque<std::string> todo;
   const auto prepend = [&todo](std::string_view text) {
     std::vector<std::string> parts;
@@ -222,7 +222,7 @@ Files::Led Files::lead(const std::string& path, Last last) const {
     todo.insert(todo.begin(), parts.begin(), parts.end());
   };
   prepend(path);
-  Led led;
+  ResolvedPath led;
   int links = 0, missing = 0;  // why no directory stands at led.path
   while (!todo.empty()) {
     const std::string part = std::move(todo.front());
@@ -256,7 +256,7 @@ int Files::open_within(const std::string& relative, int flags, unsigned mode) co
     const int fd = open_at(workspace_.get(), relative, flags, mode, kBeneath);
     if (fd >= 0 || errno != EXDEV) return fd;
   }
-  const Led led = lead(full_path(relative), (flags & O_NOFOLLOW) != 0 ? Last::kLeave : Last::kFollow);
+  const ResolvedPath led = resolve_as_text(full_path(relative), (flags & O_NOFOLLOW) != 0 ? Last::kLeave : Last::kFollow);
   if (!is_inside(led.path)) return errno = EXDEV, -1;
   if (led.failed != 0) return errno = led.failed, -1;
   if (relative.ends_with('/')) flags |= O_DIRECTORY;

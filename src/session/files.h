@@ -79,7 +79,7 @@ class Files {
   };
   // Where a path leads inside, as text without a link: what is missing counts as what it is written as. `failed`: no command gets
   // there (a ".." behind what is missing or is no directory, too many links).
-  struct Led {
+  struct ResolvedPath {
     std::string path;
     int failed = 0;
   };
@@ -96,7 +96,7 @@ class Files {
   const Root* root_of(std::string_view path) const;
   static void add_canonical(const std::vector<Root>& roots, std::shared_ptr<const Filesystem>& rules);
   bool is_inside(std::string_view path) const;
-  Led lead(const std::string& path, Last last) const;
+  ResolvedPath resolve_as_text(const std::string& path, Last last) const;
   // As open_at() beneath the workspace or a root, and through links and ".." that lead from one into the other. -1 and errno.
   int open_within(const std::string& relative, int flags, unsigned mode = 0) const;
   Result<UniqueFd> open_beneath(const std::string& path, const std::string& relative, int flags, unsigned mode = 0) const;

@@ -52,7 +52,7 @@ class Anywhere final : public broker::Surroundings {
 Judge::Shared Judge::share() const { return rules_.directories == nullptr ? Shared() : Shared(*rules_.directories); }
 Judge::Owned Judge::own() const { return rules_.directories == nullptr ? Owned() : Owned(*rules_.directories); }
 
-Judge::Held Judge::hold_to_make(std::string_view path) const {
+Judge::MakeLock Judge::lock_to_make(std::string_view path) const {
   for (std::string_view rest = path; !rest.empty();) {
     const std::string_view part = rest.substr(0, rest.find('/'));
     if (broker::is_git_marker(part)) return {.shared = {}, .alone = own()};
@@ -121,7 +121,7 @@ Result<void> Judge::may_move(const std::string& path, const Site& from, const Si
   return unjudged(path, "every name below the directory would have to be judged under its new path");
 }
 
-Result<void> Judge::may_take(const std::string& path, const Site& site) {
+Result<void> Judge::check_not_mounted(const std::string& path, const Site& site) {
   if (site.whole)
     return Error(Code::kPermissionDenied, format("cannot rename or remove {}", quoted(path)))
         .reason("the policy opens it alone, and not the directory that it lies in")
@@ -165,7 +165,7 @@ Result<void> check_below(const std::string& path, const Site& top, const Refuse&
 
 Result<void> Judge::may_clear(const std::string& path, const Site& site) const {
   const auto check = [&](const Site& below, bool is_dir) -> Result<void> {
-    BELLJAR_CHECK(may_take(below.full, below));
+    BELLJAR_CHECK(check_not_mounted(below.full, below));
     BELLJAR_TRY(may_do(is_dir ? Act::kRmdir : Act::kUnlink, below.full, below, is_dir));
     return {};
   };

@@ -66,11 +66,11 @@ class Judge {
   Owned own() const;
   // Before a file or directory is made at `path`: alone where a component of it is a marker of a git directory (git_names.h), for
   // two of them made at once would each be judged as the first.
-  struct Held {
+  struct MakeLock {
     Shared shared;
     Owned alone;
   };
-  Held hold_to_make(std::string_view path) const;
+  MakeLock lock_to_make(std::string_view path) const;
 
   // By the plain rules alone. `path` as the caller wrote it, for the error.
   Result<void> may(const std::string& path, const std::string& canonical, Access wanted) const;
@@ -84,7 +84,7 @@ class Judge {
   Result<void> may_move(const std::string& path, const Site& from, const Site& to) const;
   // Errors: kPermissionDenied, the sandbox has something mounted on the name. The kernel would take it off instead of refusing,
   // broker::is_mount_point().
-  static Result<void> may_take(const std::string& path, const Site& site);
+  static Result<void> check_not_mounted(const std::string& path, const Site& site);
   // All that is below, before a tree is removed: `site` names a directory.
   Result<void> may_clear(const std::string& path, const Site& site) const;
 

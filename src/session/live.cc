@@ -37,9 +37,9 @@
 #include "runtime/embed.h"
 #include "runtime/interception.h"
 #include "runtime/kept_caches.h"
-#include "runtime/parts.h"
+#include "runtime/start_inputs.h"
 #include "runtime/transaction.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 #include "session/ended.h"
 #include "session/in_time.h"
 #include "session/watch.h"
@@ -104,13 +104,13 @@ std::string names_of(const std::vector<int>& pids) {
   return names;
 }
 
-Result<void> check_quiet(const Core& core) {
+Result<void> check_quiet(const LiveInstance& instance) {
   const Error refused = Error(Code::kFailedPrecondition, "cannot change the layers of the workspace");
-  if (const auto pids = processes_of(core.init_pid()); !pids.empty())
+  if (const auto pids = processes_of(instance.init_pid()); !pids.empty())
     return Error(refused)
         .reason(format("processes run in the sandbox: {}", names_of(pids)))
         .next("end them, or stop() the sandbox");
-  if (!core.in_use()) return {};
+  if (!instance.in_use()) return {};
   return Error(refused).reason("a call of another thread is under way").next("wait for its end");
 }
 
@@ -130,7 +130,7 @@ LiveSandbox::~LiveSandbox() {
     (void)stop({});
     return;
   }
-  abandon(core_);
+  abandon(instance_);
   abandon(transaction_);
   abandon(detached_);
 }
@@ -141,15 +141,15 @@ EnforcementReport LiveSandbox::enforcement() const {
   return enforcement_;
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) {
-  CoreOptions options;
+Result<std::shared_ptr<LiveInstance>> LiveSandbox::make_instance(const CancelToken& cancel) {
+  InstanceOptions options;
   options.policy = embedded_.policy;
   options.origins = embedded_.origins;
   if (network_rules_) {  // made anew while they hold
     apply(*network_rules_, options.policy.network);
     options.given_rules = rules_of_policy();
   }
-  BELLJAR_CHECK(runtime::check_served(options.policy));
+  BELLJAR_CHECK(runtime::check_supported(options.policy));
   Limits& limits = options.policy.limits;
   options.idle_timeout = limits.idle_timeout ? limits.idle_timeout : lifecycle_.idle_timeout;
   if (options.idle_timeout && *options.idle_timeout <= std::chrono::milliseconds(0))
@@ -183,29 +183,29 @@ Result<std::shared_ptr<Core>> LiveSandbox::make_core(const CancelToken& cancel) 
   auto look = BELLJAR_TRY(runtime::Interception::create(looked_into, runtime::library_interceptor(), embedded_.caller_env, place));
   if (look) options.interception = std::make_shared<const runtime::Interception>(*std::move(look));
   for (;;) {
-    CoreOptions attempt{.prepared = {},
-                        .policy = options.policy,
-                        .workspace = options.workspace,
-                        .named = options.named,
-                        .roots = roots(),
-                        .growing = options.growing,
-                        .rules = embedded_.rules,
-                        .idle_timeout = options.idle_timeout,
-                        .interception = options.interception,
-                        .on_end = on_end_,
-                        .origins = options.origins,
-                        .given_rules = options.given_rules,
-                        .state_dir = options.state_dir,
-                        .remove_when_idle = lifecycle_.remove_workspace ? place.workspace : ""};
+    InstanceOptions attempt{.prepared = {},
+                            .policy = options.policy,
+                            .workspace = options.workspace,
+                            .named = options.named,
+                            .roots = roots(),
+                            .growing = options.growing,
+                            .rules = embedded_.rules,
+                            .idle_timeout = options.idle_timeout,
+                            .interception = options.interception,
+                            .on_end = on_end_,
+                            .origins = options.origins,
+                            .given_rules = options.given_rules,
+                            .state_dir = options.state_dir,
+                            .remove_when_idle = lifecycle_.remove_workspace ? place.workspace : ""};
     attempt.prepared = BELLJAR_TRY(backend_->prepare(options.policy, place));
     attempt.prepared.held =
         std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(attempt.prepared.held, record);
     attempt.prepared.report.push_back(command::timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
-    auto started = Core::start(std::move(attempt), cancel);
+    auto started = LiveInstance::start(std::move(attempt), cancel);
     if (!started && transaction_ && started.error().call().starts_with("tree: overlay"))
       return runtime::explain_overlay(started.error(), *lifecycle_.transaction);
-    if (started || !runtime::give_way(started.error(), place)) return started;
+    if (started || !runtime::drop_unavailable(started.error(), place)) return started;
   }
 }
 
@@ -216,30 +216,30 @@ void LiveSandbox::leave_transaction() noexcept {
 }
 
 Result<void> LiveSandbox::start(const CallOptions& options) {
-  if (!owner_.is_this() && core_ != nullptr)
+  if (!owner_.is_this() && instance_ != nullptr)
     return OwningProcess::not_this();  // before the locks: a thread of the parent may hold them here
   owner_.take();
   const auto life = BELLJAR_TRY(lock_in_time(life_, options, kNoStart));
   const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoStart));
-  if (core_ != nullptr && core_->running()) return Error(Code::kFailedPrecondition, kNoStart).reason("it runs already");
+  if (instance_ != nullptr && instance_->running()) return Error(Code::kFailedPrecondition, kNoStart).reason("it runs already");
   BELLJAR_CHECK(check_not_cancelled(cancel_));
   BELLJAR_CHECK(options.check(kNoStart));
   const CancelToken end = BELLJAR_TRY(options.token(cancel_));
-  if (core_ != nullptr) core_->stop();  // it ended by itself, perhaps just now
-  core_ = nullptr;
+  if (instance_ != nullptr) instance_->stop();  // it ended by itself, perhaps just now
+  instance_ = nullptr;
   network_rules_.reset();
   leave_transaction();
   volume_.reset();  // ours, of the one that ended
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
-  auto made = make_core(end);
+  auto made = make_instance(end);
   if (!made) {
     if (transaction_ && transaction_->end_if_new()) transaction_.reset();
     leave_transaction();
     volume_.reset();
     return start_error(made.error(), options);
   }
-  core_ = *std::move(made);
-  enforcement_ = core_->enforcement();
+  instance_ = *std::move(made);
+  enforcement_ = instance_->enforcement();
   return {};
 }
 
@@ -247,14 +247,14 @@ Result<void> LiveSandbox::start(const CallOptions& options) {
 Result<void> LiveSandbox::stop(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
   const auto life = BELLJAR_TRY(lock_in_time(life_, options, kNoLiveStop));
-  std::shared_ptr<Core> core;
+  std::shared_ptr<LiveInstance> instance;
   {
     const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveStop));
     BELLJAR_CHECK(options.check(kNoLiveStop));
-    core = std::exchange(core_, nullptr);
+    instance = std::exchange(instance_, nullptr);
     network_rules_.reset();
   }
-  if (core != nullptr) core->stop();
+  if (instance != nullptr) instance->stop();
   {
     const std::lock_guard lock(mutex_);
     leave_transaction();
@@ -265,37 +265,37 @@ Result<void> LiveSandbox::stop(const CallOptions& options) {
   return {};
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::running_core() const {
-  if (core_ == nullptr)
+Result<std::shared_ptr<LiveInstance>> LiveSandbox::running_instance() const {
+  if (instance_ == nullptr)
     return Error(Code::kFailedPrecondition, "the sandbox does not run")
         .reason("it was not started, or it was stopped")
         .next("start() it");
-  if (!core_->running()) return core_->not_running();
-  return core_;
+  if (!instance_->running()) return instance_->not_running();
+  return instance_;
 }
 
-Result<std::shared_ptr<Core>> LiveSandbox::seen_core(const CallOptions& options) const {
+Result<std::shared_ptr<LiveInstance>> LiveSandbox::instance_to_inspect(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
   const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveLook));
-  return running_core();
+  return running_instance();
 }
 
-Result<LiveSandbox::InUse> LiveSandbox::core(const CallOptions& options) const {
+Result<LiveSandbox::InUse> LiveSandbox::instance(const CallOptions& options) const {
   BELLJAR_CHECK(owner_.check());
   const auto lock = BELLJAR_TRY(lock_in_time(mutex_, options, kNoLiveUse));
-  auto alive = BELLJAR_TRY(running_core());
-  auto use = std::make_unique<Core::Use>(*alive);
+  auto alive = BELLJAR_TRY(running_instance());
+  auto use = std::make_unique<LiveInstance::Use>(*alive);
   return InUse{std::move(alive), std::move(use)};
 }
 
 // A program that cannot be there: init's answer proves that it takes requests and can make a process.
 Result<void> LiveSandbox::health(const CallOptions& options) {
   BELLJAR_CHECK(owner_.check());
-  const auto alive = core(options);
+  const auto alive = instance(options);
   if (!alive) return not_healthy(alive.error());
   BELLJAR_CHECK(options.check(kNoLiveLook));
   const CancelToken end = BELLJAR_TRY(options.token());
-  if (!alive->core->answers(kAnswer, end.fd())) {
+  if (!alive->instance->answers(kAnswer, end.fd())) {
     BELLJAR_CHECK(options.check(kNoLiveLook));
     return Error(Code::kUnavailable, "the sandbox does not answer");
   }
@@ -303,24 +303,24 @@ Result<void> LiveSandbox::health(const CallOptions& options) {
   request.command.argv = {"/dev/null/health"};
   request.timeout = kAnswer;
   request.cancel = end;
-  request.limits = alive->core->policy().limits;
-  const auto running = Running::start(alive->core, std::move(request));
+  request.limits = alive->instance->policy().limits;
+  const auto running = LiveCommand::start(alive->instance, std::move(request));
   if (!running) return Error(Code::kUnavailable, "the sandbox takes no commands").reason(running.error().line());
   ExecResult result = BELLJAR_TRY((*running)->finish());
-  alive->core->give_back(result);
+  alive->instance->give_back(result);
   if (result.reason == Reason::kStartFailed && (result.exit_code == 127 || result.exit_code == 126)) return {};
   if (result.reason == Reason::kCancelled) BELLJAR_CHECK(options.check(kNoLiveLook));
   return Error(Code::kUnavailable, "the sandbox takes no commands").reason(result.message);
 }
 
 Result<void> LiveSandbox::answer() {
-  const auto alive = seen_core();
+  const auto alive = instance_to_inspect();
   if (alive && (*alive)->answers(kAnswer)) return {};
   return Error(Code::kUnavailable, "the sandbox does not answer");
 }
 
 Result<SandboxStats> LiveSandbox::stats(const CallOptions& options) {
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(seen_core(options));
+  const std::shared_ptr<LiveInstance> alive = BELLJAR_TRY(instance_to_inspect(options));
   BELLJAR_CHECK(options.check(kNoLiveLook));
   const kernel::TreeUsage usage = kernel::measure_tree(kernel::list_tree(alive->init_pid()), true);
   return SandboxStats{usage.cpu, usage.memory, usage.tasks, execs_.load(), written_.load()};
@@ -328,46 +328,47 @@ Result<SandboxStats> LiveSandbox::stats(const CallOptions& options) {
 
 Result<ExecResult> LiveSandbox::exec(const Command& command, const ExecOptions& options) {
   BELLJAR_CHECK(command::check(command, options));
-  const auto [alive, use] = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(instance());
   if (options.cancel.cancelled()) return command::cancelled_before_start();
-  const auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
+  const auto running = BELLJAR_TRY(LiveCommand::start(alive, command::make_request(command, options, alive->policy().limits)));
   ++execs_;
   return running->finish();
 }
 
 Result<std::unique_ptr<Process>> LiveSandbox::spawn(const Command& command, const SpawnOptions& options) {
   BELLJAR_CHECK(command::check(command, options));
-  const auto [alive, use] = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(instance());
   if (options.cancel.cancelled()) return command::make_cancelled_process();
-  auto running = BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits)));
+  auto running = BELLJAR_TRY(LiveCommand::start(alive, command::make_request(command, options, alive->policy().limits)));
   ++execs_;
   return command::follow(std::move(running), detached_);
 }
 
-Result<Handed> LiveSandbox::spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends) {
+Result<SpawnedProcess> LiveSandbox::spawn_with_fds(const Command& command, const SpawnOptions& options,
+                                                   std::array<UniqueFd, 3> ends) {
   BELLJAR_CHECK(command::check(command, options));
-  const auto [alive, use] = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(instance());
   if (options.cancel.cancelled()) return Error(Code::kCanceled, "cannot start a command").reason("the caller cancelled it");
   const auto running =
-      BELLJAR_TRY(Running::start(alive, command::make_request(command, options, alive->policy().limits), std::move(ends)));
+      BELLJAR_TRY(LiveCommand::start(alive, command::make_request(command, options, alive->policy().limits), std::move(ends)));
   ++execs_;
   UniqueFd master = running->take_master();
-  return Handed{BELLJAR_TRY(command::follow(running, detached_)), std::move(master)};
+  return SpawnedProcess{BELLJAR_TRY(command::follow(running, detached_)), std::move(master)};
 }
 
 ExecResult LiveSandbox::take_seen() {
   ExecResult seen;
-  if (const auto alive = seen_core()) (*alive)->take_seen(seen);
+  if (const auto alive = instance_to_inspect()) (*alive)->take_seen(seen);
   return seen;
 }
 
 Result<std::shared_ptr<const Files>> LiveSandbox::files(const CallOptions& options) const {
-  const auto held = std::make_shared<InUse>(BELLJAR_TRY(core(options)));
-  return std::shared_ptr<const Files>(held, &held->core->files());
+  const auto held = std::make_shared<InUse>(BELLJAR_TRY(instance(options)));
+  return std::shared_ptr<const Files>(held, &held->instance->files());
 }
 
 Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, const WatchOptions& options) {
-  const auto [alive, use] = BELLJAR_TRY(core());
+  const auto [alive, use] = BELLJAR_TRY(instance());
   return open_watch(alive, path, options);
 }
 
@@ -376,7 +377,7 @@ Result<std::unique_ptr<FileWatch>> LiveSandbox::watch(const std::string& path, c
 Result<void> LiveSandbox::set_network_rules(const NetworkRules& rules) {
   BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());
+  const std::shared_ptr<LiveInstance> alive = BELLJAR_TRY(running_instance());
   BELLJAR_CHECK(alive->set_network_rules(rules));
   network_rules_ = rules;
   for (EnforcementClause& clause : enforcement_) {
@@ -391,7 +392,7 @@ NetworkRules LiveSandbox::rules_of_policy() const { return rules_of(embedded_.po
 Result<NetworkRules> LiveSandbox::network_rules() const {
   BELLJAR_CHECK(owner_.check());
   const std::lock_guard lock(mutex_);
-  BELLJAR_CHECK(running_core());
+  BELLJAR_CHECK(running_instance());
   return network_rules_.value_or(rules_of_policy());
 }
 
@@ -399,7 +400,7 @@ Result<NetworkRules> LiveSandbox::network_rules() const {
 
 Result<std::vector<txn::Change>> LiveSandbox::changes() {
   if (!lifecycle_.transaction) return Sandbox::changes();
-  BELLJAR_CHECK(seen_core());
+  BELLJAR_CHECK(instance_to_inspect());
   return txn::diff(*lifecycle_.transaction);
 }
 
@@ -408,19 +409,19 @@ Result<void> LiveSandbox::change_layers(const std::function<Result<void>(const t
   BELLJAR_CHECK(owner_.check());
   const std::lock_guard life(life_);
   const std::lock_guard lock(mutex_);
-  const std::shared_ptr<Core> alive = BELLJAR_TRY(running_core());
+  const std::shared_ptr<LiveInstance> alive = BELLJAR_TRY(running_instance());
   BELLJAR_CHECK(check(*transaction_));
   BELLJAR_CHECK(check_quiet(*alive));
-  core_ = nullptr;
+  instance_ = nullptr;
   alive->stop();
   Result<void> done = act(*transaction_);
-  auto made = make_core({});  // the caller asked for no start, and did not cancel this
+  auto made = make_instance({});  // the caller asked for no start, and did not cancel this
   if (!made) {
     leave_transaction();
     return made.error();
   }
-  core_ = *std::move(made);
-  enforcement_ = core_->enforcement();
+  instance_ = *std::move(made);
+  enforcement_ = instance_->enforcement();
   (void)txn::sweep(*lifecycle_.transaction);
   return done;
 }

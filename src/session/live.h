@@ -16,16 +16,16 @@
 #include "belljar/sandbox.h"
 #include "command/process.h"
 #include "runtime/embed.h"
-#include "session/core.h"
 #include "session/lifecycle.h"
+#include "session/live_command.h"
+#include "session/live_instance.h"
 #include "session/over_files.h"
-#include "session/running.h"
 #include "txn/store.h"
 
 namespace belljar::session {
 
 // A command whose streams somebody else serves.
-struct Handed {
+struct SpawnedProcess {
   std::unique_ptr<Process> process;
   UniqueFd master;  // with a terminal: its other side
 };
@@ -54,7 +54,7 @@ class LiveSandbox final : public OverFiles {
   // As spawn(), but the command gets `ends` as they are (an invalid one: /dev/null), and nothing of its output comes back here.
   // With options.terminal it gets a terminal, and `ends[2]`, when valid, as its stderr. Pipes only: what is handed in can be opened
   // anew inside (front/stdio.h).
-  Result<Handed> spawn_handed(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
+  Result<SpawnedProcess> spawn_with_fds(const Command& command, const SpawnOptions& options, std::array<UniqueFd, 3> ends);
   // The rules for hosts in force, without what single commands opened. Errors: kFailedPrecondition, it does not run.
   Result<NetworkRules> network_rules() const;
   NetworkRules rules_of_policy() const;
@@ -74,15 +74,15 @@ class LiveSandbox final : public OverFiles {
  private:
   // It counts as in use from before anybody else may change it.
   struct InUse {
-    std::shared_ptr<Core> core;
-    std::unique_ptr<Core::Use> use;
+    std::shared_ptr<LiveInstance> instance;
+    std::unique_ptr<LiveInstance::Use> use;
   };
-  Result<InUse> core(const CallOptions& options = {}) const;
+  Result<InUse> instance(const CallOptions& options = {}) const;
   // For a look that is no use of it.
-  Result<std::shared_ptr<Core>> seen_core(const CallOptions& options = {}) const;
+  Result<std::shared_ptr<LiveInstance>> instance_to_inspect(const CallOptions& options = {}) const;
   // The next three with mutex_ held.
-  Result<std::shared_ptr<Core>> running_core() const;
-  Result<std::shared_ptr<Core>> make_core(const CancelToken& cancel);
+  Result<std::shared_ptr<LiveInstance>> running_instance() const;
+  Result<std::shared_ptr<LiveInstance>> make_instance(const CancelToken& cancel);
   void leave_transaction() noexcept;
   // Ends the sandbox, does `act` to its transaction, starts it again. `check`: whether act can be done, beforehand.
   Result<void> change_layers(const std::function<Result<void>(const txn::Transaction&)>& check,
@@ -97,11 +97,11 @@ class LiveSandbox final : public OverFiles {
   std::string id_;
   OwningProcess owner_;  // of what was started
   std::function<void(const ExecResult&)> on_end_;
-  std::shared_ptr<command::Home> detached_ = std::make_shared<command::Home>();
+  std::shared_ptr<command::DetachedCommands> detached_ = std::make_shared<command::DetachedCommands>();
   std::atomic<std::uint64_t> execs_{0};
   std::mutex life_;  // start and stop, one at a time; before mutex_
   mutable std::mutex mutex_;
-  std::shared_ptr<Core> core_;                   // guarded by mutex_; null: not started, or stopped
+  std::shared_ptr<LiveInstance> instance_;       // guarded by mutex_; null: not started, or stopped
   std::optional<txn::Transaction> transaction_;  // guarded by mutex_; from start() to stop()
   EnforcementReport enforcement_;                // guarded by mutex_; of the last start
   UniqueFd volume_;                              // guarded by mutex_; locked while it runs (lifecycle.h)

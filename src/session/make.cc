@@ -28,10 +28,10 @@
 #include "policy/backends.h"
 #include "policy/check_policy.h"
 #include "runtime/embed.h"
-#include "runtime/unserved.h"
+#include "runtime/unsupported.h"
 #include "runtime/violations.h"
 #include "session/chosen.h"
-#include "session/contained.h"
+#include "session/container_sandbox.h"
 #include "session/lifecycle.h"
 #include "session/live.h"
 
@@ -117,7 +117,7 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
     if (config.policy.container.image) options.image = *config.policy.container.image;
     if (config.policy.container.pull) options.pull = *config.policy.container.pull;
     return std::shared_ptr<Sandbox>(
-        std::make_shared<session::ContainedSandbox>(std::move(embedded), std::move(options), std::move(lifecycle), config.cancel));
+        std::make_shared<session::ContainerSandbox>(std::move(embedded), std::move(options), std::move(lifecycle), config.cancel));
   }
   auto host = std::make_shared<backend::RealHost>();
   auto backend = BELLJAR_TRY(backend::find_backend(config.backend, *host));
@@ -151,7 +151,7 @@ Result<std::shared_ptr<Sandbox>> make_one(const SandboxConfig& config) {
     return Error(Code::kUnimplemented, "cannot put the files of the mock backend anywhere")
         .reason("they live in memory")
         .next("drop `workspaces` and `persistent_volume`, or use another backend");
-  BELLJAR_CHECK(runtime::check_served(config.policy));  // refused by name, as by every other backend
+  BELLJAR_CHECK(runtime::check_supported(config.policy));  // refused by name, as by every other backend
   return std::shared_ptr<Sandbox>(MockSandbox::create(config.workspace.empty() ? "/workspace" : config.workspace));
 }
 

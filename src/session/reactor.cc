@@ -35,7 +35,7 @@ Result<std::unique_ptr<Loop>> Loop::create() {
   return loop;
 }
 
-Result<std::uint64_t> Loop::add(Served& served, std::span<const Watch> watches) {
+Result<std::uint64_t> Loop::add(LoopHandler& served, std::span<const Watch> watches) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t id = next_id_++;
   Entry entry;

@@ -32,9 +32,9 @@ namespace belljar::session {
 using LoopTime = std::chrono::steady_clock::time_point;
 
 // What a loop serves.
-class Served {
+class LoopHandler {
  public:
-  virtual ~Served() = default;
+  virtual ~LoopHandler() = default;
   // On the loop's thread. `ready`: bit N for a watch with tag N that is ready; 0: its time has come. Returns when to be called at
   // the latest. Must not block for longer than moments: others wait meanwhile.
   virtual std::optional<LoopTime> turn(std::uint32_t ready) = 0;
@@ -50,7 +50,7 @@ class Loop {
  public:
   static Result<std::unique_ptr<Loop>> create();
   // `served` gets turns from now on, the first at once. Errors: kResourceExhausted from the kernel; then it gets none.
-  Result<std::uint64_t> add(Served& served, std::span<const Watch> watches);
+  Result<std::uint64_t> add(LoopHandler& served, std::span<const Watch> watches);
   // No turn of it runs, or will, once this returns. Not from within a turn.
   void drop(std::uint64_t id) noexcept;
   // From within a turn: `fd` is not looked at any more.
@@ -58,7 +58,7 @@ class Loop {
 
  private:
   struct Entry {
-    Served* served = nullptr;
+    LoopHandler* served = nullptr;
     std::vector<int> fds;
     std::optional<LoopTime> due;
   };

@@ -61,8 +61,8 @@ class Batch {
 
 class LiveWatch final : public FileWatch {
  public:
-  LiveWatch(std::weak_ptr<Core> core, UniqueFd inotify, std::string top, WatchOptions options)
-      : core_(std::move(core)), inotify_(std::move(inotify)), top_(std::move(top)), options_(std::move(options)) {}
+  LiveWatch(std::weak_ptr<LiveInstance> instance, UniqueFd inotify, std::string top, WatchOptions options)
+      : instance_(std::move(instance)), inotify_(std::move(inotify)), top_(std::move(top)), options_(std::move(options)) {}
 
   Result<void> begin(const Files& files) {
     held_ = BELLJAR_TRY(files.open_dir(top_));
@@ -73,11 +73,11 @@ class LiveWatch final : public FileWatch {
     const auto end = Clock::now() + bounded(patience);
     Batch batch(options_.files, options_.max_changes);
     for (;;) {
-      const std::shared_ptr<Core> core = core_.lock();
-      if (core == nullptr || !core->running())
+      const std::shared_ptr<LiveInstance> instance = instance_.lock();
+      if (instance == nullptr || !instance->running())
         return Error(Code::kFailedPrecondition, "cannot watch files").reason("the sandbox does not run");
       if (options_.cancel.cancelled()) return Error(Code::kCanceled, "cannot watch files").reason("it was cancelled");
-      BELLJAR_CHECK(take_events(core->files(), batch));
+      BELLJAR_CHECK(take_events(instance->files(), batch));
       if (!batch.empty()) return batch.take();
       if (is_gone()) return Error(Code::kNotFound, "cannot watch files").reason("the directory is gone");
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -163,7 +163,7 @@ class LiveWatch final : public FileWatch {
   }
 
   OwningProcess owner_;
-  std::weak_ptr<Core> core_;
+  std::weak_ptr<LiveInstance> instance_;
   UniqueFd inotify_;
   std::string top_;
   UniqueFd held_;  // the directory `top_`
@@ -215,10 +215,10 @@ Result<Files::WatchedDir> Files::watch_dir(int inotify, const std::string& path)
   return result;
 }
 
-Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core, const std::string& path,
+Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<LiveInstance>& instance, const std::string& path,
                                               const WatchOptions& options) {
   WatchOptions wanted = options;
-  wanted.files = BELLJAR_TRY(core->files().glob_below(options.files));
+  wanted.files = BELLJAR_TRY(instance->files().glob_below(options.files));
   if (options.max_changes == 0)
     return Error(Code::kInvalidArgument, "cannot watch files").reason("a batch of no changes would never end");
   UniqueFd inotify(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
@@ -226,8 +226,8 @@ Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core,
     return Error(Code::kResourceExhausted, "cannot watch files")
         .sys(errno, "inotify_init1")
         .next("end another watch, or raise fs.inotify.max_user_instances");
-  auto watch = std::make_unique<LiveWatch>(core, std::move(inotify), BELLJAR_TRY(core->files().below(path)), wanted);
-  BELLJAR_CHECK(watch->begin(core->files()));
+  auto watch = std::make_unique<LiveWatch>(instance, std::move(inotify), BELLJAR_TRY(instance->files().below(path)), wanted);
+  BELLJAR_CHECK(watch->begin(instance->files()));
   return std::unique_ptr<FileWatch>(std::move(watch));
 }
 

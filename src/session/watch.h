@@ -6,12 +6,12 @@
 
 #include "belljar/result.h"
 #include "belljar/watch.h"
-#include "session/core.h"
+#include "session/live_instance.h"
 
 namespace belljar::session {
 
 // `path`: a directory of the workspace. Errors: those of Files::watch_dir; kInvalidArgument, no glob.
-Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<Core>& core, const std::string& path,
+Result<std::unique_ptr<FileWatch>> open_watch(const std::shared_ptr<LiveInstance>& instance, const std::string& path,
                                               const WatchOptions& options);
 
 }  // namespace belljar::session

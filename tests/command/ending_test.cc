@@ -14,7 +14,7 @@
 
 namespace belljar::command {
 
-std::ostream& operator<<(std::ostream& out, Act act) { return out << static_cast<int>(act); }
+std::ostream& operator<<(std::ostream& out, EndAction act) { return out << static_cast<int>(act); }
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST(Ending, WhatItsResultSays) {
   };
   for (const Row& row : rows) {
     Ending ending = begun({.timeout = 10s, .idle = {}, .grace = 5s, .patience = 1s, .slack = {}});
-    if (row.cause) ending.stop(*row.cause, How::kGently, at(1s));
+    if (row.cause) ending.stop(*row.cause, EndMode::kGently, at(1s));
     ExecResult result;
     if (row.status) ending.tell_exit(result, *row.status);
     else ending.tell_lost(result, "why");
@@ -73,49 +73,50 @@ TEST(Ending, WhatItsResultSays) {
 
 TEST(Ending, TermThenKillThenNoHope) {
   Ending ending = begun({.timeout = 10s, .idle = {}, .grace = 5s, .patience = 1s, .slack = {}});
-  EXPECT_EQ(ending.due(at(9s)), Act::kNone);
+  EXPECT_EQ(ending.due(at(9s)), EndAction::kNone);
   EXPECT_EQ(ending.next(), at(10s));
-  EXPECT_EQ(ending.due(at(10s)), Act::kTerm);
+  EXPECT_EQ(ending.due(at(10s)), EndAction::kTerm);
   EXPECT_EQ(ending.reason(), Reason::kTimeout);
   EXPECT_TRUE(ending.clock().in_grace());
   EXPECT_EQ(ending.next(), at(15s));
-  EXPECT_EQ(ending.due(at(14s)), Act::kNone);
-  EXPECT_EQ(ending.due(at(15s)), Act::kKill);
+  EXPECT_EQ(ending.due(at(14s)), EndAction::kNone);
+  EXPECT_EQ(ending.due(at(15s)), EndAction::kKill);
   EXPECT_FALSE(ending.clock().in_grace());
   ending.clock().told(at(17s));  // it took its time
-  EXPECT_EQ(ending.due(at(17s)), Act::kNone);
-  EXPECT_EQ(ending.due(at(18s)), Act::kGiveUp);
-  EXPECT_EQ(ending.due(at(19s)), Act::kGiveUp) << "until somebody is told again";
+  EXPECT_EQ(ending.due(at(17s)), EndAction::kNone);
+  EXPECT_EQ(ending.due(at(18s)), EndAction::kGiveUp);
+  EXPECT_EQ(ending.due(at(19s)), EndAction::kGiveUp) << "until somebody is told again";
 }
 
 TEST(Ending, TimeCountsFromExecve) {
   Ending ending = begun({.timeout = 10s, .idle = {}, .grace = 5s, .patience = 1s, .slack = {}});
   ending.clock().begin(at(3s));
-  EXPECT_EQ(ending.due(at(12s)), Act::kNone);
-  EXPECT_EQ(ending.due(at(13s)), Act::kTerm);
+  EXPECT_EQ(ending.due(at(12s)), EndAction::kNone);
+  EXPECT_EQ(ending.due(at(13s)), EndAction::kTerm);
 }
 
 TEST(Ending, WithoutAGraceItIsKilled) {
-  EXPECT_EQ(begun({}).stop(cancelled(), How::kGently, at(1s)), Act::kKill);
-  EXPECT_EQ(begun({.timeout = {}, .idle = {}, .grace = 5s, .patience = {}, .slack = {}}).stop(cancelled(), How::kAtOnce, at(1s)),
-            Act::kKill);
+  EXPECT_EQ(begun({}).stop(cancelled(), EndMode::kGently, at(1s)), EndAction::kKill);
+  EXPECT_EQ(
+      begun({.timeout = {}, .idle = {}, .grace = 5s, .patience = {}, .slack = {}}).stop(cancelled(), EndMode::kAtOnce, at(1s)),
+      EndAction::kKill);
 }
 
 TEST(Ending, TheFirstCauseIsTold) {
   Ending ending = begun({.timeout = 10s, .idle = {}, .grace = 5s, .patience = 1s, .slack = {}});
-  EXPECT_EQ(ending.stop(cancelled(), How::kGently, at(1s)), Act::kTerm);
-  EXPECT_EQ(ending.stop(ended_with_sandbox(), How::kAtOnce, at(2s)), Act::kNone);
-  EXPECT_EQ(ending.due(at(20s)), Act::kKill) << "no timeout any more";
+  EXPECT_EQ(ending.stop(cancelled(), EndMode::kGently, at(1s)), EndAction::kTerm);
+  EXPECT_EQ(ending.stop(ended_with_sandbox(), EndMode::kAtOnce, at(2s)), EndAction::kNone);
+  EXPECT_EQ(ending.due(at(20s)), EndAction::kKill) << "no timeout any more";
   EXPECT_EQ(ending.reason(), Reason::kCancelled);
 }
 
 TEST(Ending, SomebodyInsideKeepsTheGrace) {
   Ending ending = begun({.timeout = 10s, .idle = {}, .grace = 5s, .patience = 1s, .slack = 2s});
   EXPECT_EQ(ending.next(), at(12s)) << "they are first";
-  EXPECT_EQ(ending.stop(cancelled(), How::kInside, at(1s)), Act::kTerm);
+  EXPECT_EQ(ending.stop(cancelled(), EndMode::kInside, at(1s)), EndAction::kTerm);
   EXPECT_FALSE(ending.clock().in_grace());
-  EXPECT_EQ(ending.due(at(6s)), Act::kNone);
-  EXPECT_EQ(ending.due(at(7s)), Act::kGiveUp);
+  EXPECT_EQ(ending.due(at(6s)), EndAction::kNone);
+  EXPECT_EQ(ending.due(at(7s)), EndAction::kGiveUp);
 }
 
 TEST(Ending, WhatIsDetachedHasNoTimeout) {
@@ -123,7 +124,7 @@ TEST(Ending, WhatIsDetachedHasNoTimeout) {
   ending.clock().let_run();
   ending.clock().begin(at(1s));
   EXPECT_EQ(ending.next(), std::nullopt);
-  EXPECT_EQ(ending.due(at(20s)), Act::kNone);
+  EXPECT_EQ(ending.due(at(20s)), EndAction::kNone);
 }
 
 TEST(Ending, ForEverIsNoTimeout) {
@@ -134,12 +135,12 @@ TEST(Ending, IdlenessIsNeitherOutputNorWork) {
   Ending ending = begun({.timeout = {}, .idle = 8s, .grace = 5s, .patience = 1s, .slack = {}});
   EXPECT_EQ(ending.next(), at(2s));
   ending.clock().moved(at(1s));
-  EXPECT_EQ(ending.look_idle(at(2s), 0us), Act::kNone);
-  EXPECT_EQ(ending.look_idle(at(4s), 1s), Act::kNone) << "it works";
-  EXPECT_EQ(ending.look_idle(at(11s), 1s + 10us), Act::kNone) << "a timer is no work";
+  EXPECT_EQ(ending.check_idle(at(2s), 0us), EndAction::kNone);
+  EXPECT_EQ(ending.check_idle(at(4s), 1s), EndAction::kNone) << "it works";
+  EXPECT_EQ(ending.check_idle(at(11s), 1s + 10us), EndAction::kNone) << "a timer is no work";
   EXPECT_EQ(ending.next(), at(12s));
-  EXPECT_TRUE(ending.idle_look_due(at(12s)));
-  EXPECT_EQ(ending.look_idle(at(12s), 1s + 20us), Act::kTerm);
+  EXPECT_TRUE(ending.idle_check_due(at(12s)));
+  EXPECT_EQ(ending.check_idle(at(12s), 1s + 20us), EndAction::kTerm);
   EXPECT_EQ(ending.reason(), Reason::kIdle);
 }
 
@@ -149,7 +150,7 @@ TEST(Ending, ALimitIsToldUnlessWeEndedIt) {
   ending.tell_exit(result, SIGKILL);
   ending.tell_limit(result, Reason::kMemory, "memory");
   EXPECT_EQ(result.reason, Reason::kMemory);
-  ending.stop(cancelled(), How::kAtOnce, at(1s));
+  ending.stop(cancelled(), EndMode::kAtOnce, at(1s));
   ending.tell_exit(result, SIGKILL);
   ending.tell_limit(result, Reason::kMemory, "memory");
   EXPECT_EQ(result.reason, Reason::kCancelled);

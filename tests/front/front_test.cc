@@ -23,7 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 
 // Remembers what reaches it, and ends after some of it.
-class Held final : public Commanded {
+class Held final : public CommandControl {
  public:
   Held(Front& front, std::size_t ends_after) : front_(front), ends_after_(ends_after) {}
   void pass_on(int signal) override { take(signal); }
@@ -62,7 +62,7 @@ class FrontSignals : public testing::Test {
  protected:
   // What reaches the command of these signals.
   std::vector<int> reached(const std::vector<int>& sent, std::size_t ends_after, std::chrono::milliseconds grace) {
-    auto signals = Signals::open(Signals::Take::kForwarded);
+    auto signals = Signals::open(Signals::Mode::kForwarded);
     auto stdio = Stdio::open({.host = {-1, -1, -1}});
     EXPECT_TRUE(signals && stdio);
     Front front(*stdio, &*signals, nullptr, grace);
@@ -88,11 +88,11 @@ TEST_F(FrontSignals, KillFollowsATermAfterTheGrace) {
 // the background ignores INT.
 TEST_F(FrontSignals, ASecondInterruptMeansIt) {
   ::signal(SIGINT, SIG_DFL);
-  auto signals = Signals::open(Signals::Take::kForwarded);
+  auto signals = Signals::open(Signals::Mode::kForwarded);
   auto stdio = Stdio::open({.host = {-1, -1, -1}});
   ASSERT_TRUE(signals && stdio);
   Front front(*stdio, &*signals, nullptr, 1h);
-  class Impatient final : public Commanded {
+  class Impatient final : public CommandControl {
    public:
     explicit Impatient(Front& front) : front_(front) {}
     void pass_on(int signal) override {

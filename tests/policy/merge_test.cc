@@ -374,7 +374,7 @@ TEST(Merge, TheHostsNetworkAndNoSandboxAreToldOnce) {
   EXPECT_TRUE(merged({layer("flag", "network.mode = \"proxy\"\n")})->warnings.empty()) << "the twin";
 }
 
-// Who starts something by them says whether it holds them (runtime::check_served).
+// Who starts something by them says whether it holds them (runtime::check_supported).
 TEST(Merge, CommandRulesOfEachLayerAddUp) {
   const auto effective =
       merged({layer("user", "[commands]\nallow = [\"ls\"]\ndeny = [\"rm\"]\n"), layer("project", "[commands]\ndeny = [\"su\"]\n")});

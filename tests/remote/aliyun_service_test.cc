@@ -175,7 +175,7 @@ TEST_F(AliyunService, KeepsItAliveWhileItIsUsed) {
   set_time(0);
   const MachinePtr made = create();
   const auto data = rpc().ask("GetSession", {{"SessionId", made->id()}}, Repeat::kAlways);
-  const Session session(rpc(), *parse_granted(data->data), 900ms);
+  const Session session(rpc(), *parse_session_access(data->data), 900ms);
   EXPECT_EQ(session.limits().longest, 450ms);
   for (int turn = 1; turn <= 6; ++turn) {
     EXPECT_TRUE(session.run("sleep 0.4", 60s, -1)) << turn;

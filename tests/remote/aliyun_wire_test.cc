@@ -113,7 +113,7 @@ TEST(AliyunSession, IsReadWithEveryShapeOfItsTools) {
   for (const Json& list : {tools, Json(tools.dump())}) {
     Json given = data;
     given["ToolList"] = list;
-    const auto granted = parse_granted(given);
+    const auto granted = parse_session_access(given);
     ASSERT_TRUE(granted) << granted.error().line();
     EXPECT_EQ(granted->link_url, "https://a.example/x");
     EXPECT_EQ(granted->servers.at("shell"), "wuying_shell");
@@ -123,13 +123,13 @@ TEST(AliyunSession, IsReadWithEveryShapeOfItsTools) {
   for (const Json& list : {Json(), Json("no list"), Json(7), Json::object()}) {
     Json given = data;
     given["ToolList"] = list;
-    EXPECT_TRUE(parse_granted(given)->servers.empty()) << list;
+    EXPECT_TRUE(parse_session_access(given)->servers.empty()) << list;
   }
 }
 
 TEST(AliyunSession, AnAddressThatIsNotSafeIsAsNone) {
   const auto link = [](const char* url, const char* token) {
-    return parse_granted({{"SessionId", "s"}, {"Token", token}, {"LinkUrl", url}})->link_url;
+    return parse_session_access({{"SessionId", "s"}, {"Token", token}, {"LinkUrl", url}})->link_url;
   };
   EXPECT_EQ(link("https://a.example", "t"), "https://a.example");
   EXPECT_EQ(link("http://127.0.0.1:1/x", "t"), "http://127.0.0.1:1/x");
@@ -142,7 +142,7 @@ TEST(AliyunSession, AnIdOrATokenThatIsNoneIsDataLoss) {
   for (const Json& data :
        {Json({{"SessionId", "../x"}}), Json({{"SessionId", ""}}), Json({{"SessionId", 7}}), Json::object(), Json(), Json("text"),
         Json({{"SessionId", "s"}, {"Token", "a\r\nX: y"}}), Json({{"SessionId", "s"}, {"Token", "\xc3\xa4"}})}) {
-    const auto granted = parse_granted(data);
+    const auto granted = parse_session_access(data);
     ASSERT_FALSE(granted) << data;
     EXPECT_EQ(granted.error().code(), Code::kDataLoss);
   }
@@ -172,7 +172,7 @@ TEST(AliyunTools, ADirectReplyHasDataAndResult) {
 }
 
 TEST(AliyunTools, ShellSaysHowACommandEnded) {
-  const auto said = [](const char* text, bool is_error) { return parse_said({.is_error = is_error, .text = text}); };
+  const auto said = [](const char* text, bool is_error) { return parse_script_output({.is_error = is_error, .text = text}); };
   const auto fine = said(R"({"stdout":"o","stderr":"e","exit_code":3,"traceId":"t"})", false);
   ASSERT_TRUE(fine);
   EXPECT_EQ(fine->exit_code, 3);

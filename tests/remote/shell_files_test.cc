@@ -16,8 +16,8 @@
 #include "belljar/policy.h"
 #include "belljar/sandbox.h"
 #include "belljar/units.h"
+#include "remote/shell/command_status.h"
 #include "remote/shell/files.h"
-#include "remote/shell/looked.h"
 #include "support/local_shell.h"
 #include "support/shell_bench.h"
 #include "support/temp_dir.h"
@@ -242,9 +242,9 @@ TEST_F(ShellFiles, OnlyWhatIsNamedLeavesThisMachine) {
 // --- what is read of what was said
 
 TEST(ShellLooked, IsTakenWholeOrNotAtAll) {
-  using remote::shell::parse_looked;
+  using remote::shell::parse_command_status;
   const std::string text = "s 12 137 signal 0 -\no 0 3 1\nYWJj\ne 5 0 0\n.\n";
-  const auto looked = parse_looked(text, false, false);
+  const auto looked = parse_command_status(text, false, false);
   ASSERT_TRUE(looked);
   EXPECT_EQ(looked->pid, 12);
   EXPECT_EQ(looked->status, 137);
@@ -252,9 +252,10 @@ TEST(ShellLooked, IsTakenWholeOrNotAtAll) {
   EXPECT_EQ(looked->out.bytes, "abc");
   EXPECT_TRUE(looked->out.more);
   EXPECT_EQ(looked->err.base, 5U);
-  for (std::size_t size = 0; size + 1 < text.size(); ++size) EXPECT_FALSE(parse_looked(text.substr(0, size), false, false)) << size;
-  EXPECT_FALSE(parse_looked("s 12 - - 0 -\no 0 4 1\nYWJj\ne 5 0 0\n.\n", false, false)) << "one byte is missing";
-  EXPECT_TRUE(parse_looked("s 12 - - 0 -\no 0 4000 1\ne 5 0 0\n.\n", true, false)) << "only counted";
+  for (std::size_t size = 0; size + 1 < text.size(); ++size)
+    EXPECT_FALSE(parse_command_status(text.substr(0, size), false, false)) << size;
+  EXPECT_FALSE(parse_command_status("s 12 - - 0 -\no 0 4 1\nYWJj\ne 5 0 0\n.\n", false, false)) << "one byte is missing";
+  EXPECT_TRUE(parse_command_status("s 12 - - 0 -\no 0 4000 1\ne 5 0 0\n.\n", true, false)) << "only counted";
 }
 
 TEST(ShellRecords, OfBothKinds) {

@@ -220,13 +220,13 @@ TEST_F(VolcengineService, TheEndpointIsFoundOrGiven) {
 TEST_F(VolcengineService, LimitsBelowTheSmallestAreRefusedByName) {
   Policy policy;
   policy.limits.memory = 256_MiB;
-  EXPECT_EQ(service().check_served(policy).error().code(), Code::kUnimplemented);
+  EXPECT_EQ(service().check_supported(policy).error().code(), Code::kUnimplemented);
   policy.limits.memory = 512_MiB;
-  EXPECT_TRUE(service().check_served(policy));
+  EXPECT_TRUE(service().check_supported(policy));
   policy.limits.cpus = 0.1;
-  EXPECT_NE(service().check_served(policy).error().what().find("limits.cpus below 0.25"), std::string::npos);
+  EXPECT_NE(service().check_supported(policy).error().what().find("limits.cpus below 0.25"), std::string::npos);
   policy.limits.cpus = 0.5;
-  EXPECT_TRUE(service().check_served(policy));
+  EXPECT_TRUE(service().check_supported(policy));
   EXPECT_EQ(service().holds(policy, "limits.cpus").mechanism, "CpuMilli = 500");
   EXPECT_EQ(service().holds(policy, "limits.memory").enforced, Enforced::kPartial);
   EXPECT_EQ(service().holds(policy, "network").enforced, Enforced::kPartial);

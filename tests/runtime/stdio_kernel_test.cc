@@ -29,7 +29,7 @@ ino_t inode(int fd) {
   return status.st_ino;
 }
 
-Session session(int in, int out, int err) { return {.stdio = {.host = {in, out, err}}}; }
+RunSettings session(int in, int out, int err) { return {.stdio = {.host = {in, out, err}}}; }
 
 TEST(FdKind, TellsWhatMayBeHandedOver) {
   const test::TempDir dir;
@@ -73,7 +73,7 @@ TEST(Stdio, ACommandCannotReopenAFileThatItWritesTo) {
   const test::TempDir dir;
   const std::string path = dir.write("log", "history\n");
   const UniqueFd log = open_file(path, O_WRONLY | O_APPEND), null = open_file("/dev/null", O_RDWR);
-  const Ran ran =
+  const RunOutcome ran =
       run_shell("echo appended; (: > /proc/self/fd/1) 2>/dev/null; echo more", {}, session(null.get(), log.get(), null.get()));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_EQ(test::read_file(path), "history\nappended\nmore\n");
@@ -125,7 +125,7 @@ TEST(Stdio, AReaderThatGoesAwayIsASigpipe) {
 
 TEST(Stdio, AFullDeviceIsToldAndTheCommandLearnsIt) {
   const UniqueFd full = open_file("/dev/full", O_WRONLY), null = open_file("/dev/null", O_RDWR);
-  const Ran ran = run_shell("exec yes", {}, session(null.get(), full.get(), null.get()));
+  const RunOutcome ran = run_shell("exec yes", {}, session(null.get(), full.get(), null.get()));
   EXPECT_EQ(ran.result.exit_code, 128 + SIGPIPE);
   ASSERT_EQ(ran.notes.size(), 1U);
   EXPECT_EQ(ran.notes[0], "cannot write stdout: No space left on device; output of the command was lost");
@@ -134,7 +134,7 @@ TEST(Stdio, AFullDeviceIsToldAndTheCommandLearnsIt) {
 TEST(Stdio, TwoHundredMegabytesArriveWhole) {
   const test::TempDir dir;
   const UniqueFd log = open_file(dir / "log", O_RDWR | O_CREAT), null = open_file("/dev/null", O_RDWR);
-  const Ran ran = run_shell("head -c 200000000 /dev/zero", {}, session(null.get(), log.get(), null.get()));
+  const RunOutcome ran = run_shell("head -c 200000000 /dev/zero", {}, session(null.get(), log.get(), null.get()));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_EQ(lseek(log.get(), 0, SEEK_END), 200000000);
 }
@@ -148,7 +148,7 @@ TEST(Stdio, TheCallersDescriptorsStayBlocking) {
 
 // Types into and reads from the outer terminal while the command runs on the inner one.
 struct Talk {
-  Ran ran;
+  RunOutcome ran;
   std::string shown;
 };
 Talk talk(const std::string& script, const std::string& wait_for, const std::string& type) {
@@ -167,7 +167,7 @@ Talk talk(const std::string& script, const std::string& wait_for, const std::str
   });
   termios before{}, after{};
   EXPECT_EQ(tcgetattr(terminal.slave.get(), &before), 0);
-  Session both = session(terminal.slave.get(), terminal.slave.get(), terminal.slave.get());
+  RunSettings both = session(terminal.slave.get(), terminal.slave.get(), terminal.slave.get());
   backend::Prepared (*prepared)() = [] {
     backend::Prepared p = test::plain();
     return p;
@@ -203,8 +203,8 @@ TEST(Pty, ARedirectedStderrStaysWhereItIs) {
   const test::Terminal terminal = test::open_terminal();
   auto err = open_pipe();
   backend::Prepared (*prepared)() = test::plain;
-  const Ran ran = run_shell("test -t 1 && ! test -t 2 && echo apart >&2", {},
-                            session(terminal.slave.get(), terminal.slave.get(), err.write.get()), prepared);
+  const RunOutcome ran = run_shell("test -t 1 && ! test -t 2 && echo apart >&2", {},
+                                   session(terminal.slave.get(), terminal.slave.get(), err.write.get()), prepared);
   EXPECT_EQ(ran.result.exit_code, 0);
   err.write.reset();
   EXPECT_EQ(read_to_end(err.read.get()), "apart\n");

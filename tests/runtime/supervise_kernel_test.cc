@@ -38,7 +38,7 @@ using Limit = std::optional<std::chrono::milliseconds> Limits::*;
 // `text`, ended by `limit`, which doubles from 250 ms on until the command has come as far as its first output by then: a busy
 // machine needs its time.
 struct Ended {
-  Ran ran;
+  RunOutcome ran;
   std::chrono::milliseconds after;
 };
 Ended run_until_told(const std::string& text, Limit limit, Limits limits = {},
@@ -53,7 +53,7 @@ Ended run_until_told(const std::string& text, Limit limit, Limits limits = {},
 }
 
 TEST(Supervise, ReportsExitCodeAndBothStreams) {
-  const Ran ran = run_shell("echo out; echo err >&2; exit 7");
+  const RunOutcome ran = run_shell("echo out; echo err >&2; exit 7");
   EXPECT_EQ(ran.result.exit_code, 7);
   EXPECT_EQ(ran.result.reason, Reason::kExited);
   EXPECT_EQ(ran.result.out.bytes, "out\n");
@@ -62,7 +62,7 @@ TEST(Supervise, ReportsExitCodeAndBothStreams) {
 }
 
 TEST(Supervise, DeathBySignalIs128PlusSignal) {
-  const Ran ran = run_shell("kill -SEGV $$");
+  const RunOutcome ran = run_shell("kill -SEGV $$");
   EXPECT_EQ(ran.result.exit_code, 128 + SIGSEGV);
   EXPECT_EQ(ran.result.reason, Reason::kSignalled);
   EXPECT_EQ(ran.result.signal, SIGSEGV);
@@ -79,7 +79,7 @@ TEST(Supervise, TimeoutKeepsPartialOutput) {
 }
 
 TEST(Supervise, ATimeoutThatIsNotReachedChangesNothing) {
-  const Ran ran = run_shell("echo done", limited({.timeout = 60s}));
+  const RunOutcome ran = run_shell("echo done", limited({.timeout = 60s}));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_EQ(ran.result.reason, Reason::kExited);
 }
@@ -93,9 +93,9 @@ TEST(Supervise, MaxTimeoutCapsWhatWasAskedFor) {
 }
 
 TEST(Supervise, ATimeoutLetsTheProgramCleanUp) {
-  const Ran ran = run_until_told("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done", &Limits::timeout,
-                                 {.kill_grace = 600s})
-                      .ran;
+  const RunOutcome ran = run_until_told("trap 'echo cleaned; exit 0' TERM; echo ready; while :; do sleep 0.05; done",
+                                        &Limits::timeout, {.kill_grace = 600s})
+                             .ran;
   EXPECT_EQ(ran.result.out.bytes, "ready\ncleaned\n");
   EXPECT_EQ(ran.result.exit_code, 124);  // not the 0 of its trap
 }
@@ -110,7 +110,7 @@ TEST(Supervise, WhoIgnoresTermIsKilledAfterTheGrace) {
 }
 
 TEST(Supervise, AStoppedProgramStillEndsAtItsTimeout) {
-  const Ran ran = run_until_told("echo stops; kill -STOP $$; sleep 1000", &Limits::timeout, {.kill_grace = 600s}).ran;
+  const RunOutcome ran = run_until_told("echo stops; kill -STOP $$; sleep 1000", &Limits::timeout, {.kill_grace = 600s}).ran;
   EXPECT_EQ(ran.result.exit_code, 124);
   EXPECT_EQ(ran.result.signal, SIGTERM) << "continued, not killed after the grace";
 }
@@ -121,7 +121,7 @@ INSTANTIATE_TEST_SUITE_P(, BothTrees, testing::Values(test::plain, test::with_pi
 
 TEST_P(BothTrees, DescendantsThatHoldStdoutDieAndDoNotDelayTheEnd) {
   const test::Leftovers left;
-  const Ran ran = run_shell("(setsid sh -c 'trap \"\" TERM HUP; sleep 1000' &) ; echo done", {}, {}, GetParam());
+  const RunOutcome ran = run_shell("(setsid sh -c 'trap \"\" TERM HUP; sleep 1000' &) ; echo done", {}, {}, GetParam());
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_EQ(ran.result.out.bytes, "done\n");
   EXPECT_LT(ran.result.duration, 500s) << "half of what they sleep";
@@ -130,16 +130,16 @@ TEST_P(BothTrees, DescendantsThatHoldStdoutDieAndDoNotDelayTheEnd) {
 
 TEST_P(BothTrees, ATimeoutTakesDoubleForkedDescendantsAlong) {
   const test::Leftovers left;
-  const Ran ran = run_until_told("(setsid sh -c '(setsid sleep 1000 &)'); trap '' TERM; echo ready; sleep 1000; sleep 1000",
-                                 &Limits::timeout, {.kill_grace = 100ms}, GetParam())
-                      .ran;
+  const RunOutcome ran = run_until_told("(setsid sh -c '(setsid sleep 1000 &)'); trap '' TERM; echo ready; sleep 1000; sleep 1000",
+                                        &Limits::timeout, {.kill_grace = 100ms}, GetParam())
+                             .ran;
   EXPECT_EQ(ran.result.out.bytes, "ready\n");
   EXPECT_EQ(ran.result.exit_code, 124);
   EXPECT_EQ(left.report(), "");
 }
 
 TEST(Supervise, IdleTimeoutEndsAProgramThatDoesNothing) {
-  const Ran ran = run_until_told("echo hello; sleep 1000", &Limits::idle_timeout).ran;
+  const RunOutcome ran = run_until_told("echo hello; sleep 1000", &Limits::idle_timeout).ran;
   EXPECT_EQ(ran.result.exit_code, 124);
   EXPECT_EQ(ran.result.reason, Reason::kIdle);
   EXPECT_EQ(ran.result.out.bytes, "hello\n");
@@ -147,7 +147,7 @@ TEST(Supervise, IdleTimeoutEndsAProgramThatDoesNothing) {
 
 TEST(Supervise, OutputKeepsAnIdleProgramAlive) {
   // Nine lines over 1.8 times what it may be idle. A machine that holds up one of them for that long gets more time.
-  Ran ran;
+  RunOutcome ran;
   int idle = 250;
   do {
     idle *= 2;
@@ -159,7 +159,7 @@ TEST(Supervise, OutputKeepsAnIdleProgramAlive) {
 }
 
 TEST(Supervise, OutputBeyondTheCapIsDrainedAndCounted) {
-  const Ran ran = run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo last >&2", limited({.output_bytes = Bytes{1000}}));
+  const RunOutcome ran = run_shell("head -c 3000000 /dev/zero | tr '\\0' x; echo last >&2", limited({.output_bytes = Bytes{1000}}));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_EQ(ran.result.out.bytes, std::string(1000, 'x'));
   EXPECT_EQ(ran.result.out.total, 3000000U);
@@ -169,7 +169,7 @@ TEST(Supervise, OutputBeyondTheCapIsDrainedAndCounted) {
 }
 
 TEST(Supervise, OutputActionKillEndsTheCommand) {
-  const Ran ran = run_shell("yes", limited({.output_bytes = Bytes{1000}, .output_action = OutputAction::kKill}));
+  const RunOutcome ran = run_shell("yes", limited({.output_bytes = Bytes{1000}, .output_action = OutputAction::kKill}));
   EXPECT_EQ(ran.result.exit_code, 137);
   EXPECT_EQ(ran.result.reason, Reason::kOutput);
   EXPECT_EQ(ran.result.out.bytes.size(), 1000U);
@@ -177,7 +177,7 @@ TEST(Supervise, OutputActionKillEndsTheCommand) {
 }
 
 TEST(Supervise, OutputAtTheCapIsNoHit) {
-  const Ran ran = run_shell("printf 12345", limited({.output_bytes = Bytes{5}, .output_action = OutputAction::kKill}));
+  const RunOutcome ran = run_shell("printf 12345", limited({.output_bytes = Bytes{5}, .output_action = OutputAction::kKill}));
   EXPECT_EQ(ran.result.exit_code, 0);
   EXPECT_TRUE(ran.result.limits_hit.empty());
 }
@@ -193,25 +193,25 @@ backend::Prepared hanging() {
 }
 
 TEST(Supervise, ASignalEndsAStartThatHangs) {
-  Session session;
-  session.signals = front::Signals::Take::kForwarded;
+  RunSettings session;
+  session.signals = front::Signals::Mode::kForwarded;
   session.on_ready = [](const EnforcementReport&) { ::kill(::getpid(), SIGHUP); };
-  const Ran ended = run_shell("echo ran", {}, session, hanging);
+  const RunOutcome ended = run_shell("echo ran", {}, session, hanging);
   EXPECT_EQ(ended.result.reason, Reason::kCancelled);
   EXPECT_EQ(ended.result.exit_code, 128 + SIGHUP);
   ASSERT_TRUE(ended.start_failure);
   EXPECT_EQ(ended.start_failure->code(), Code::kCanceled) << ended.start_failure->line();
   // The twin: where the start ends, the signal is the command's.
-  const Ran told = run_shell("sleep 1000", {}, session);
+  const RunOutcome told = run_shell("sleep 1000", {}, session);
   EXPECT_EQ(told.result.reason, Reason::kSignalled) << told.result.message;
   EXPECT_EQ(told.result.exit_code, 128 + SIGHUP);
 }
 
 TEST(Supervise, ACancelDescriptorEndsAStartThatHangs) {
   const UniqueFd cancel(eventfd(1, EFD_CLOEXEC));
-  Session session;
+  RunSettings session;
   session.cancel_fd = cancel.get();
-  const Ran ended = run_shell("echo ran", {}, session, hanging);
+  const RunOutcome ended = run_shell("echo ran", {}, session, hanging);
   EXPECT_EQ(ended.result.reason, Reason::kCancelled);
   EXPECT_EQ(ended.result.exit_code, 128 + SIGTERM);
   EXPECT_EQ(ended.result.out.bytes, "");
@@ -220,14 +220,15 @@ TEST(Supervise, ACancelDescriptorEndsAStartThatHangs) {
 TEST(Supervise, ACancelDescriptorEndsTheCommand) {
   // Its own output cancels it, once its trap is set.
   const test::PipePair cancel = test::open_pipe();
-  const Session session{.stdio = {.host = {0, cancel.write.get(), 2}}, .cancel_fd = cancel.read.get()};
-  const Ran ran = run_shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done", limited({.kill_grace = 600s}), session);
+  const RunSettings session{.stdio = {.host = {0, cancel.write.get(), 2}}, .cancel_fd = cancel.read.get()};
+  const RunOutcome ran =
+      run_shell("trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done", limited({.kill_grace = 600s}), session);
   EXPECT_EQ(ran.result.reason, Reason::kCancelled);
   EXPECT_EQ(ran.result.exit_code, 128 + SIGTERM);
 }
 
 TEST(Supervise, UsageCountsTheCommand) {
-  const Ran ran = run_shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
+  const RunOutcome ran = run_shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done");
   EXPECT_GT(ran.result.usage.cpu_user + ran.result.usage.cpu_system, 5ms);
 }
 

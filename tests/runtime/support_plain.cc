@@ -26,7 +26,8 @@ backend::Prepared with_pid_namespace() {
   return prepared;
 }
 
-runtime::Ran run_shell(const std::string& text, const Policy& policy, runtime::Session session, backend::Prepared (*prepared)()) {
+runtime::RunOutcome run_shell(const std::string& text, const Policy& policy, runtime::RunSettings session,
+                              backend::Prepared (*prepared)()) {
   if (session.stdio.output == front::OutputTo::kInherit && session.stdio.host[1] == 1)
     session.stdio.output = front::OutputTo::kCapture;
   if (session.stdio.host[0] == 0) session.stdio.input = front::Input::kNull;

@@ -16,8 +16,8 @@ backend::Prepared plain();
 backend::Prepared with_pid_namespace();
 
 // `sh -c text` under `policy`, captured. Fails the test when it cannot start.
-runtime::Ran run_shell(const std::string& text, const Policy& policy = {}, runtime::Session session = {},
-                       backend::Prepared (*prepared)() = with_pid_namespace);
+runtime::RunOutcome run_shell(const std::string& text, const Policy& policy = {}, runtime::RunSettings session = {},
+                              backend::Prepared (*prepared)() = with_pid_namespace);
 
 // The ends of a pty for use as the user's terminal.
 struct Terminal {

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 using remote::shell::Machine;
-using remote::shell::Said;
+using remote::shell::ScriptOutput;
 
 constexpr milliseconds kLeast = std::chrono::minutes(1);
 
@@ -111,8 +111,8 @@ Result<Spawned> spawn(const std::string& shell, const std::string& script, const
 }
 
 // Until all its output is there: who holds it open holds the answer, too.
-Result<Said> follow(Spawned spawned, milliseconds longest, milliseconds patience, int cancel_fd) {
-  Said said;
+Result<ScriptOutput> follow(Spawned spawned, milliseconds longest, milliseconds patience, int cancel_fd) {
+  ScriptOutput said;
   const auto begun = Clock::now();
   const auto end = begun + std::min(longest, patience);
   bool out_open = true, err_open = true;
@@ -173,7 +173,7 @@ class LocalCloud::Local final : public Machine {
     return {};
   }
 
-  Result<Said> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
+  Result<ScriptOutput> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
     ++cloud_.calls_;
     if (!cloud_.around) return answer(script, patience, cancel_fd);
     cloud_.around(true);
@@ -182,7 +182,7 @@ class LocalCloud::Local final : public Machine {
     return said;
   }
 
-  Result<Said> answer(const std::string& script, milliseconds patience, int cancel_fd) const {
+  Result<ScriptOutput> answer(const std::string& script, milliseconds patience, int cancel_fd) const {
     if (cloud_.state(id_) == State::kGone) return Error(Code::kNotFound, "cannot run it").reason("there is no such sandbox");
     if (cloud_.state(id_) != State::kRuns) return unreachable("it is paused");
     if (script.size() > cloud_.limits.script)
@@ -192,7 +192,7 @@ class LocalCloud::Local final : public Machine {
     if (fault == Fault::kNever) return unreachable("lost on the way there");
     if (fault == Fault::kStalled) return wait_for_cancel(patience, cancel_fd).error();
     Spawned spawned = BELLJAR_TRY(begin(script));
-    Said said = BELLJAR_TRY(
+    ScriptOutput said = BELLJAR_TRY(
         follow(std::move(spawned), std::max(cloud_.limits.longest, kLeast), patience, fault == Fault::kLost ? -1 : cancel_fd));
     if (fault == Fault::kLost) return unreachable("lost on the way back");
     if (cloud_.state(id_) != State::kRuns) return unreachable("it ended meanwhile");
@@ -275,12 +275,12 @@ std::vector<std::string> LocalCloud::private_dirs() const {
   return found;
 }
 
-Result<void> LocalCloud::check_served(const Policy& policy) const {
+Result<void> LocalCloud::check_supported(const Policy& policy) const {
   if (!policy.limits.disk) return {};
   return Error(Code::kUnimplemented, "the shell backend does not serve limits.disk");
 }
 
-remote::shell::Holds LocalCloud::holds(const Policy& /*policy*/, std::string_view clause) const {
+remote::shell::ClauseEnforcement LocalCloud::holds(const Policy& /*policy*/, std::string_view clause) const {
   if (clause == "network" || clause == "limits.memory")
     return {.enforced = Enforced::kPartial, .mechanism = "asked of the service", .detail = "the word of the service"};
   return {};

@@ -40,8 +40,8 @@ class LocalCloud final : public remote::shell::Service {
   std::string_view name() const noexcept override { return "shell"; }
   std::string_view workspace() const noexcept override { return workspace_; }
   std::string host() const override { return "cloud.example"; }
-  Result<void> check_served(const Policy& policy) const override;
-  remote::shell::Holds holds(const Policy& policy, std::string_view clause) const override;
+  Result<void> check_supported(const Policy& policy) const override;
+  remote::shell::ClauseEnforcement holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const remote::shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const remote::shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;

@@ -86,7 +86,7 @@ Result<CommandStreams> far_ends(front::Stdio& stdio, bool passes_output) {
   return far;
 }
 
-class Relay final : public front::Commanded {
+class Relay final : public front::CommandControl {
  public:
   Relay(Process& process, front::Stdio& stdio, front::Front& front, CommandStreams far)
       : process_(process), stdio_(stdio), front_(front), far_(std::move(far)), waiter_([this] { wait(); }), feeder_([this] {

@@ -138,7 +138,7 @@ Result<StartedSandbox> begin_first(const RunFlags& flags, const SandboxedBackend
                                    std::optional<int>& ended) {
   return start_first(flags, choice, backend.name, record, [&](const std::string& name) -> Result<StartedSandbox> {
     // Longer than the sandbox: a signal while it starts or stops would leave it behind. Not in what we hand on to.
-    auto taken = front::Signals::open(front::Signals::Take::kForwarded);
+    auto taken = front::Signals::open(front::Signals::Mode::kForwarded);
     if (!taken) return choice.settle(), taken.error();
     signals.emplace(*std::move(taken));
     loaded.effective.policy.backend = name;

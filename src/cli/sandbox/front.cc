@@ -48,7 +48,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 // The command, as its keeper tells of it.
-class RemoteCommand final : public front::Commanded {
+class RemoteCommand final : public front::CommandControl {
  public:
   RemoteCommand(keeper::Channel& channel, front::Front& front, OverCap over_cap)
       : channel_(channel), front_(front), over_cap_(over_cap) {}
@@ -156,7 +156,7 @@ Result<keeper::Received> await_start(keeper::Channel& channel, front::Signals& s
 }  // namespace
 
 Result<FrontResult> run_front(keeper::Channel& channel, keeper::Json call, const front::StdioOptions& options, OverCap over_cap) {
-  front::Signals signals = BELLJAR_TRY(front::Signals::open(front::Signals::Take::kForwarded));
+  front::Signals signals = BELLJAR_TRY(front::Signals::open(front::Signals::Mode::kForwarded));
   front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
   front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
   BELLJAR_CHECK(send_call(channel, std::move(call), stdio));

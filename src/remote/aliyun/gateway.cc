@@ -42,7 +42,7 @@ class GatewayMachine final : public shell::Machine {
   GatewayMachine(std::shared_ptr<const GatewayTools> tools, milliseconds patience)
       : tools_(std::move(tools)), patience_(patience) {}
   const std::string& id() const noexcept override { return id_; }
-  Result<shell::Said> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
+  Result<shell::ScriptOutput> run(const std::string& script, milliseconds patience, int cancel_fd) const override {
     return run_by_shell(*tools_, script, kLongestByGateway, patience, cancel_fd);
   }
   Result<void> health(int cancel_fd) const override {
@@ -135,9 +135,9 @@ std::string Gateway::host() const {
   return parts ? parts->host : std::string();
 }
 
-Result<void> Gateway::check_served(const Policy& /*policy*/) const { return {}; }
+Result<void> Gateway::check_supported(const Policy& /*policy*/) const { return {}; }
 
-shell::Holds Gateway::holds(const Policy& /*policy*/, std::string_view /*clause*/) const {
+shell::ClauseEnforcement Gateway::holds(const Policy& /*policy*/, std::string_view /*clause*/) const {
   return {.enforced = Enforced::kNone,
           .mechanism = {},
           .detail = "the machine behind the gateway is somebody's own, and nothing asks it"};

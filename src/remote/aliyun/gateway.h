@@ -47,8 +47,8 @@ class Gateway final : public shell::Service {
   std::string_view name() const noexcept override { return "aliyun"; }
   std::string_view workspace() const noexcept override { return "/workspace"; }
   std::string host() const override;
-  Result<void> check_served(const Policy& policy) const override;
-  shell::Holds holds(const Policy& policy, std::string_view clause) const override;
+  Result<void> check_supported(const Policy& policy) const override;
+  shell::ClauseEnforcement holds(const Policy& policy, std::string_view clause) const override;
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;

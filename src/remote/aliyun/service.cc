@@ -113,9 +113,9 @@ std::string AgentBay::host() const {
   return parts ? parts->host : std::string();
 }
 
-Result<void> AgentBay::check_served(const Policy& /*policy*/) const { return {}; }
+Result<void> AgentBay::check_supported(const Policy& /*policy*/) const { return {}; }
 
-shell::Holds AgentBay::holds(const Policy& /*policy*/, std::string_view clause) const {
+shell::ClauseEnforcement AgentBay::holds(const Policy& /*policy*/, std::string_view clause) const {
   if (clause != "network")
     return {
         .enforced = Enforced::kNone, .mechanism = {}, .detail = "the image decides (AgentBay's console), and nothing asks for it"};
@@ -161,10 +161,10 @@ Result<std::shared_ptr<const shell::Machine>> AgentBay::create(const Policy& /*p
     Error error = rpc_.refused(*answer, what);
     return may_be_made(*answer) ? sweep(tag, error) : error;
   }
-  auto granted = parse_granted(answer->data);
-  if (!granted) return sweep(tag, granted.error());
-  if (const auto ready = await_contexts(granted->id, cancel); !ready) return abandon(granted->id, ready.error());
-  return std::make_shared<const Session>(rpc_, *std::move(granted), options_.idle_release);
+  auto access = parse_session_access(answer->data);
+  if (!access) return sweep(tag, access.error());
+  if (const auto ready = await_contexts(access->id, cancel); !ready) return abandon(access->id, ready.error());
+  return std::make_shared<const Session>(rpc_, *std::move(access), options_.idle_release);
 }
 
 Error AgentBay::abandon(const std::string& id, const Error& why) const {
@@ -246,7 +246,7 @@ Result<std::shared_ptr<const shell::Machine>> AgentBay::connect(const std::strin
   else if (status == "RESUMING") answer = BELLJAR_TRY(await_status(id, "RUNNING", status, what, cancel));
   else if (is_over(answer.data) || status == "DELETING")
     return Error(Code::kNotFound, what).reason("its status is " + status).next("check the id of the session");
-  return std::make_shared<const Session>(rpc_, BELLJAR_TRY(parse_granted(answer.data)), options_.idle_release);
+  return std::make_shared<const Session>(rpc_, BELLJAR_TRY(parse_session_access(answer.data)), options_.idle_release);
 }
 
 Result<bool> AgentBay::kill(const std::string& id, const CancelToken& cancel) const {

@@ -28,8 +28,8 @@ class AgentBay final : public shell::Service {
   std::string_view name() const noexcept override { return "aliyun"; }
   std::string_view workspace() const noexcept override;
   std::string host() const override;
-  Result<void> check_served(const Policy& policy) const override;
-  shell::Holds holds(const Policy& policy, std::string_view clause) const override;
+  Result<void> check_supported(const Policy& policy) const override;
+  shell::ClauseEnforcement holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override;
@@ -38,7 +38,7 @@ class AgentBay final : public shell::Service {
 
  private:
   Fields wanted(const std::string& tag) const;
-  Result<Granted> made(const Answer& answer) const;
+  Result<SessionAccess> made(const Answer& answer) const;
   Result<void> await_contexts(const std::string& id, const CancelToken& cancel) const;
   // Ends what was made and cannot be used: `why`, and where it lives on, its id as well.
   Error abandon(const std::string& id, const Error& why) const;

@@ -50,35 +50,35 @@ std::string request_id() {
 
 }  // namespace
 
-Result<Granted> parse_granted(const Json& data) {
-  Granted granted{.id = text_in(data, "SessionId"),
-                  .status = text_in(data, "Status"),
-                  .link_url = text_in(data, "LinkUrl"),
-                  .token = text_in(data, "Token"),
-                  .servers = {}};
-  if (!is_id(granted.id)) return nonsense(format("no session has the id {}", belljar::quoted(granted.id.substr(0, 80))));
-  if (!is_header(granted.token)) return nonsense("its access token is no header");
-  while (granted.link_url.ends_with('/')) granted.link_url.pop_back();
-  if (!is_safe_url(granted.link_url) || granted.token.empty()) granted.link_url.clear();
+Result<SessionAccess> parse_session_access(const Json& data) {
+  SessionAccess access{.id = text_in(data, "SessionId"),
+                       .status = text_in(data, "Status"),
+                       .link_url = text_in(data, "LinkUrl"),
+                       .token = text_in(data, "Token"),
+                       .servers = {}};
+  if (!is_id(access.id)) return nonsense(format("no session has the id {}", belljar::quoted(access.id.substr(0, 80))));
+  if (!is_header(access.token)) return nonsense("its access token is no header");
+  while (access.link_url.ends_with('/')) access.link_url.pop_back();
+  if (!is_safe_url(access.link_url) || access.token.empty()) access.link_url.clear();
   const Json tools = data.contains("ToolList") ? unwrapped(data["ToolList"]) : Json();
-  if (!tools.is_array()) return granted;
+  if (!tools.is_array()) return access;
   for (const Json& tool : tools) {
     const auto either = [&](const char* name, const char* other) {
       std::string text = text_in(tool, name);
       return text.empty() ? text_in(tool, other) : text;
     };
-    if (std::string name = either("name", "Name"); !name.empty()) granted.servers[name] = either("server", "Server");
+    if (std::string name = either("name", "Name"); !name.empty()) access.servers[name] = either("server", "Server");
   }
-  return granted;
+  return access;
 }
 
 SessionTools::Way SessionTools::way_to(const std::string& tool) const {
   const std::lock_guard lock(mutex_);
-  const auto server = granted_.servers.find(tool);
-  Way way{.url = {}, .token = {}, .server = server == granted_.servers.end() ? std::string() : server->second};
-  if (!way.server.empty() && !granted_.link_url.empty()) {
-    way.url = granted_.link_url;
-    way.token = granted_.token;
+  const auto server = access_.servers.find(tool);
+  Way way{.url = {}, .token = {}, .server = server == access_.servers.end() ? std::string() : server->second};
+  if (!way.server.empty() && !access_.link_url.empty()) {
+    way.url = access_.link_url;
+    way.token = access_.token;
   }
   return way;
 }
@@ -141,26 +141,26 @@ Result<Content> SessionTools::call_by_rpc(const std::string& server, const std::
 
 Result<void> SessionTools::renew(const std::string& expired, int cancel_fd) const {
   const Answer answer = BELLJAR_TRY(rpc_.call("GetSession", {{"SessionId", id_}}, Repeat::kAlways, kWhat, cancel_fd));
-  Granted fresh = BELLJAR_TRY(parse_granted(answer.data));
+  SessionAccess fresh = BELLJAR_TRY(parse_session_access(answer.data));
   if (fresh.token == expired)
     return Error(Code::kUnauthenticated, kWhat)
         .reason("its address takes the access token no more, and the service has no other")
         .next("start() it again");
   const std::lock_guard lock(mutex_);
-  if (fresh.servers.empty()) fresh.servers = std::move(granted_.servers);
-  granted_ = std::move(fresh);
+  if (fresh.servers.empty()) fresh.servers = std::move(access_.servers);
+  access_ = std::move(fresh);
   return {};
 }
 
-Result<shell::Said> run_by_shell(const Tools& tools, const std::string& script, milliseconds longest, milliseconds patience,
-                                 int cancel_fd) {
+Result<shell::ScriptOutput> run_by_shell(const Tools& tools, const std::string& script, milliseconds longest, milliseconds patience,
+                                         int cancel_fd) {
   if (runtime::to_utf8(script).replaced > 0)
     return Error(Code::kUnimplemented, kWhat).reason("it is no UTF-8, and goes there as JSON").next("write it to a file");
   const Json arguments = {{"command", script}, {"timeout_ms", longest.count()}};
-  return parse_said(BELLJAR_TRY(tools.call("shell", arguments, patience, cancel_fd)));
+  return parse_script_output(BELLJAR_TRY(tools.call("shell", arguments, patience, cancel_fd)));
 }
 
-Result<shell::Said> Session::run(const std::string& script, milliseconds patience, int cancel_fd) const {
+Result<shell::ScriptOutput> Session::run(const std::string& script, milliseconds patience, int cancel_fd) const {
   keep_alive(std::min(patience, kPolite), cancel_fd);
   return run_by_shell(tools_, script, limits().longest, patience, cancel_fd);
 }

@@ -18,7 +18,7 @@
 namespace belljar::remote::aliyun {
 
 // What the service says of a session.
-struct Granted {
+struct SessionAccess {
   std::string id, status;                      // status may be empty
   std::string link_url, token;                 // empty: only the control plane leads there
   std::map<std::string, std::string> servers;  // of each tool
@@ -26,11 +26,11 @@ struct Granted {
 
 // Data of CreateMcpSession and GetSession. An address over plain http is as none: a token does not go there. Errors: kDataLoss, an
 // id or a token that is none.
-Result<Granted> parse_granted(const Json& data);
+Result<SessionAccess> parse_session_access(const Json& data);
 
 class SessionTools final : public Tools {
  public:
-  SessionTools(Rpc rpc, Granted granted) : rpc_(std::move(rpc)), id_(granted.id), granted_(std::move(granted)) {}
+  SessionTools(Rpc rpc, SessionAccess access) : rpc_(std::move(rpc)), id_(access.id), access_(std::move(access)) {}
   const std::string& id() const noexcept { return id_; }
   const Rpc& rpc() const noexcept { return rpc_; }
   Result<Content> call(const std::string& tool, const Json& arguments, std::chrono::milliseconds patience,
@@ -52,15 +52,15 @@ class SessionTools final : public Tools {
   Rpc rpc_;
   std::string id_;
   mutable std::mutex mutex_;
-  mutable Granted granted_;  // guarded by mutex_
+  mutable SessionAccess access_;  // guarded by mutex_
 };
 
 class Session final : public shell::Machine {
  public:
   // `idle`: after how long without use the service ends it.
-  Session(Rpc rpc, Granted granted, std::chrono::milliseconds idle) : tools_(std::move(rpc), std::move(granted)), idle_(idle) {}
+  Session(Rpc rpc, SessionAccess access, std::chrono::milliseconds idle) : tools_(std::move(rpc), std::move(access)), idle_(idle) {}
   const std::string& id() const noexcept override { return tools_.id(); }
-  Result<shell::Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
+  Result<shell::ScriptOutput> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
   Result<void> health(int cancel_fd = -1) const override;
   Limits limits() const noexcept override;
 
@@ -74,7 +74,7 @@ class Session final : public shell::Machine {
 };
 
 // Runs `script` by the tool `shell`, which ends it after `longest`. Errors: as Machine::run; kUnimplemented, it is no UTF-8.
-Result<shell::Said> run_by_shell(const Tools& tools, const std::string& script, std::chrono::milliseconds longest,
-                                 std::chrono::milliseconds patience, int cancel_fd);
+Result<shell::ScriptOutput> run_by_shell(const Tools& tools, const std::string& script, std::chrono::milliseconds longest,
+                                         std::chrono::milliseconds patience, int cancel_fd);
 
 }  // namespace belljar::remote::aliyun

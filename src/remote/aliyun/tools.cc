@@ -62,7 +62,7 @@ Result<Content> parse_direct(const std::string& body) {
   return parse_content(*result);
 }
 
-Result<shell::Said> parse_said(const Content& content) {
+Result<shell::ScriptOutput> parse_script_output(const Content& content) {
   const Json said = Json::parse(content.text, nullptr, false);
   if (said.is_object()) {
     auto code = exit_code_in(said, "exit_code");
@@ -70,7 +70,7 @@ Result<shell::Said> parse_said(const Content& content) {
     // A zero may be left out where it is no error, as the service's own clients take it.
     if (!code && !content.is_error && said.contains("stdout") && !said.contains("exit_code")) code = 0;
     if (code && !(content.is_error && *code == 0))
-      return shell::Said{.exit_code = *code, .out = text_in(said, "stdout"), .err = text_in(said, "stderr")};
+      return shell::ScriptOutput{.exit_code = *code, .out = text_in(said, "stdout"), .err = text_in(said, "stderr")};
   }
   if (!content.is_error) return nonsense_of_sandbox("its shell did not say how the command ended");
   const bool late = content.text.find("timed out") != std::string::npos || content.text.find("timeout") != std::string::npos;

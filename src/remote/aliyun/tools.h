@@ -28,7 +28,7 @@ Result<Content> parse_content(const Json& data);
 Result<Content> parse_direct(const std::string& body);
 // {stdout, stderr, exit_code} of the tool `shell`, or the same (exit_code may be called errorCode) in what it calls an error.
 // Errors: kDeadlineExceeded, kUnavailable: the tool could not run it; kDataLoss, nobody can say how it ended.
-Result<shell::Said> parse_said(const Content& content);
+Result<shell::ScriptOutput> parse_script_output(const Content& content);
 
 class Tools {
  public:

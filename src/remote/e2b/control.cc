@@ -120,27 +120,27 @@ Result<http::Reply> Control::ask(const char* method, const std::string& path, co
   }
 }
 
-Result<Granted> Control::granted(const http::Reply& reply) const {
+Result<SandboxAccess> Control::access(const http::Reply& reply) const {
   const Json json = Json::parse(reply.body, nullptr, false);
   if (!json.is_object())
     return Error(Code::kDataLoss, "the E2B service answered with nonsense")
         .reason(format("no JSON object, content type {}", belljar::quoted(reply.content_type.substr(0, 80))))
         .next("check E2B_API_URL");
-  Granted granted{.id = text_in(json, "sandboxID"),
-                  .token = text_in(json, "envdAccessToken"),
-                  .url = {},
-                  .envd_version = text_in(json, "envdVersion")};
-  granted.url = BELLJAR_TRY(sandbox_address(address_, granted.id, text_in(json, "domain")));
-  if (is_older(granted.envd_version, {0, 1, 0}))
+  SandboxAccess access{.id = text_in(json, "sandboxID"),
+                       .token = text_in(json, "envdAccessToken"),
+                       .url = {},
+                       .envd_version = text_in(json, "envdVersion")};
+  access.url = BELLJAR_TRY(sandbox_address(address_, access.id, text_in(json, "domain")));
+  if (is_older(access.envd_version, {0, 1, 0}))
     return Error(Code::kFailedPrecondition, "cannot use the sandbox")
-        .reason(format("its daemon is of version {}, and 0.1.0 is the oldest that is served", escaped(granted.envd_version)))
+        .reason(format("its daemon is of version {}, and 0.1.0 is the oldest that is served", escaped(access.envd_version)))
         .next("build the template again");
-  if (granted.token.find_first_of("\r\n") != std::string::npos)
+  if (access.token.find_first_of("\r\n") != std::string::npos)
     return Error(Code::kDataLoss, "the E2B service answered with nonsense").reason("its access token is no header");
-  return granted;
+  return access;
 }
 
-Result<Granted> Control::create(const Wanted& wanted) const {
+Result<SandboxAccess> Control::create(const CreateRequest& wanted) const {
   Json json = {{"templateID", wanted.template_id},
                {"timeout", seconds_of(wanted.lifetime)},
                {"secure", true},
@@ -156,7 +156,7 @@ Result<Granted> Control::create(const Wanted& wanted) const {
   if (!reply && reply.error().code() == Code::kCanceled) return reply.error();  // between tries: it was told that none was made
   if (!reply) return lost(tag, reply.error());
   if (reply->status / 100 == 2) {
-    auto made = granted(*reply);
+    auto made = access(*reply);
     if (made) return made;
     const std::string id = id_in(*reply);
     return id.empty() ? lost(tag, made.error()) : abandon(id, made.error());
@@ -191,10 +191,10 @@ Error Control::abandon(const std::string& id, const Error& why) const {
       .next(format("end the sandbox {}, which could not be ended from here", belljar::quoted(id)));
 }
 
-Result<Granted> Control::connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const {
+Result<SandboxAccess> Control::connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const {
   const http::Reply reply = BELLJAR_TRY(ask_either("POST", "/" + percent_encoded(id, "/") + "/connect",
                                                    dump({{"timeout", seconds_of(lifetime)}}), Times::kAgain, cancel));
-  if (reply.status / 100 == 2) return granted(reply);
+  if (reply.status / 100 == 2) return access(reply);
   return refused(reply, format("cannot connect to the sandbox {}", belljar::quoted(id)));
 }
 

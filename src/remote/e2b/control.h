@@ -16,11 +16,11 @@
 
 namespace belljar::remote::e2b {
 
-struct Granted {  // a sandbox that runs
+struct SandboxAccess {  // a sandbox that runs
   std::string id, token, url, envd_version;
 };
 
-struct Wanted {
+struct CreateRequest {
   std::string template_id;
   std::chrono::milliseconds lifetime;
   std::map<std::string, std::string> metadata, variables;  // but for the tag
@@ -39,8 +39,8 @@ class Control {
   // Errors, of all: kUnauthenticated; kNotFound; kResourceExhausted; kUnavailable; kDeadlineExceeded; kDataLoss, the answer makes
   // no sense. What the service asks to try again (429; 503, but for create) is tried again within the patience. A create whose
   // answer is lost is looked for by a tag in its metadata, and ended. kCanceled, while it waits between tries.
-  Result<Granted> create(const Wanted& wanted) const;
-  Result<Granted> connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const;
+  Result<SandboxAccess> create(const CreateRequest& wanted) const;
+  Result<SandboxAccess> connect(const std::string& id, std::chrono::milliseconds lifetime, const CancelToken& cancel) const;
   // Ends a sandbox that was made and cannot be used: `why`, and where it lives on, its id as well.
   Error abandon(const std::string& id, const Error& why) const;
   // The next two: `cancel` ends the wait for the answer, too.
@@ -59,7 +59,7 @@ class Control {
                                  const CancelToken& cancel = {}) const;
   Error lost(const std::string& tag, const Error& why) const;
   std::int64_t seconds_of(std::chrono::milliseconds lifetime) const;
-  Result<Granted> granted(const http::Reply& reply) const;
+  Result<SandboxAccess> access(const http::Reply& reply) const;
   Error refused(const http::Reply& reply, const std::string& what) const;
 
   http::Client http_;

@@ -38,15 +38,15 @@ Error gone(const std::string& what) {
 }  // namespace
 
 std::vector<std::string> Envd::headers() const {
-  std::vector<std::string> all = {"E2b-Sandbox-Id: " + granted_.id, "E2b-Sandbox-Port: 49983"};
-  if (!granted_.token.empty()) all.push_back("X-Access-Token: " + granted_.token);
+  std::vector<std::string> all = {"E2b-Sandbox-Id: " + access_.id, "E2b-Sandbox-Port: 49983"};
+  if (!access_.token.empty()) all.push_back("X-Access-Token: " + access_.token);
   if (!user_.empty()) all.push_back("Authorization: Basic " + to_base64(user_ + ":"));
   return all;
 }
 
 Error Envd::refused(const Complaint& complaint, const std::string& what) const {
   if (complaint.code == Code::kUnavailable) return gone(what);
-  std::string said = shown(complaint.message, {api_key_, granted_.token});
+  std::string said = shown(complaint.message, {api_key_, access_.token});
   if (complaint.code == Code::kUnauthenticated)
     return Error(Code::kUnauthenticated, what)
         .reason("the sandbox takes the access token no more: " + said)
@@ -67,7 +67,7 @@ std::optional<Error> Envd::refusal(const http::Reply& head, const std::string& b
 Result<std::string> Envd::call(const char* method, const std::string& json, const std::string& what,
                                std::chrono::milliseconds patience, int cancel_fd) const {
   http::Request request{.method = "POST",
-                        .url = granted_.url + "/" + method,
+                        .url = access_.url + "/" + method,
                         .headers = headers(),
                         .body = json,
                         .deadline = Clock::now() + patience,
@@ -82,7 +82,7 @@ Result<std::string> Envd::call(const char* method, const std::string& json, cons
 
 Result<std::unique_ptr<http::Stream>> Envd::start(const std::string& json, std::optional<std::chrono::milliseconds> lives) const {
   http::Request request{
-      .method = "POST", .url = granted_.url + "/process.Process/Start", .headers = headers(), .body = make_frame(json)};
+      .method = "POST", .url = access_.url + "/process.Process/Start", .headers = headers(), .body = make_frame(json)};
   request.most_reply = SIZE_MAX;  // read as it comes, and capped there
   request.headers.insert(request.headers.end(), {"Content-Type: application/connect+json", "Connect-Protocol-Version: 1",
                                                  format("Keepalive-Ping-Interval: {}", kKeepalive.count())});
@@ -91,7 +91,7 @@ Result<std::unique_ptr<http::Stream>> Envd::start(const std::string& json, std::
 }
 
 std::string Envd::files_url(const std::string& path) const {
-  std::string url = granted_.url + "/files?path=" + percent_encoded(path, "/");
+  std::string url = access_.url + "/files?path=" + percent_encoded(path, "/");
   if (!user_.empty()) url += "&username=" + percent_encoded(user_, "/");
   return url;
 }
@@ -128,7 +128,7 @@ Result<void> Envd::write(const std::string& path, std::string_view bytes, const 
 }
 
 Result<void> Envd::health(int cancel_fd) const {
-  http::Request request{.url = granted_.url + "/health", .headers = headers(), .deadline = Clock::now() + patience_};
+  http::Request request{.url = access_.url + "/health", .headers = headers(), .deadline = Clock::now() + patience_};
   const auto reply = http_.ask(std::move(request), cancel_fd);
   const std::string what = "the sandbox takes no commands";
   if (!reply) return Error(Code::kUnavailable, what).reason(reply.error().reason());

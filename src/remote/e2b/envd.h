@@ -19,13 +19,13 @@ inline constexpr std::chrono::seconds kKeepalive{50};  // a stream says somethin
 
 class Envd {
  public:
-  Envd(const http::Client& http, Granted granted, std::string api_key, std::string user, std::chrono::milliseconds patience)
-      : http_(http), granted_(std::move(granted)), api_key_(std::move(api_key)), user_(std::move(user)), patience_(patience) {
+  Envd(const http::Client& http, SandboxAccess access, std::string api_key, std::string user, std::chrono::milliseconds patience)
+      : http_(http), access_(std::move(access)), api_key_(std::move(api_key)), user_(std::move(user)), patience_(patience) {
     // Daemons before 0.4.0 have no user of their own for who names none.
-    if (user_.empty() && is_older(granted_.envd_version, {0, 4, 0})) user_ = "user";
+    if (user_.empty() && is_older(access_.envd_version, {0, 4, 0})) user_ = "user";
   }
 
-  const Granted& granted() const noexcept { return granted_; }
+  const SandboxAccess& access() const noexcept { return access_; }
   std::chrono::milliseconds patience() const noexcept { return patience_; }
 
   // A unary call; the answer's body. Errors: `what` failed, with the code and the sentence of the daemon; kUnavailable, the sandbox
@@ -52,7 +52,7 @@ class Envd {
   std::string files_url(const std::string& path) const;
 
   http::Client http_;
-  Granted granted_;
+  SandboxAccess access_;
   std::string api_key_, user_;
   std::chrono::milliseconds patience_;
 };

@@ -17,7 +17,7 @@
 #include "belljar/error.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/events.h"
 #include "remote/paths.h"
 #include "remote/search.h"
@@ -48,17 +48,17 @@ Result<std::string> RemoteFiles::as_text(const std::string& path, std::string fu
 }
 
 Result<std::string> RemoteFiles::below(const std::string& path) const {
-  return as_text(path, BELLJAR_TRY(remote::below(core_->workspace(), path)));
+  return as_text(path, BELLJAR_TRY(remote::below(instance_->workspace(), path)));
 }
 
 Result<std::string> RemoteFiles::named_below(const std::string& path) const {
-  return as_text(path, BELLJAR_TRY(remote::named_below(core_->workspace(), path)));
+  return as_text(path, BELLJAR_TRY(remote::named_below(instance_->workspace(), path)));
 }
 
 Result<std::string> RemoteFiles::call(const char* method, const std::string& json, std::string_view doing,
                                       const std::string& path) const {
   const std::string name = std::string("filesystem.Filesystem/") + method;
-  const Envd& envd = core_->envd();
+  const Envd& envd = instance_->envd();
   return envd.call(name.c_str(), json, format("cannot {} {}", doing, belljar::quoted(path)), envd.patience(), end_.fd());
 }
 
@@ -68,11 +68,11 @@ Result<Entry> RemoteFiles::look(const std::string& full, const std::string& path
 
 Result<std::string> RemoteFiles::find_cwd(const std::string& cwd) const {
   // A missing one the daemon itself complains of.
-  return as_text(cwd, BELLJAR_TRY(cwd_below(core_->workspace(), cwd)));
+  return as_text(cwd, BELLJAR_TRY(cwd_below(instance_->workspace(), cwd)));
 }
 
 Result<void> RemoteFiles::make_workspace() const {
-  const auto made = call("MakeDir", Json{{"path", core_->workspace()}}.dump(), "make the workspace", core_->workspace());
+  const auto made = call("MakeDir", Json{{"path", instance_->workspace()}}.dump(), "make the workspace", instance_->workspace());
   if (made || made.error().code() == Code::kAlreadyExists) return {};
   return made.error();
 }
@@ -98,10 +98,10 @@ Result<std::string> RemoteFiles::read(const std::string& path, const ReadOptions
     return Error(Code::kOutOfRange, what)
         .reason(format("it has {} bytes, and at most {} are read at once", size, kLargestRead))
         .next("read it in parts, with an offset and a limit");
-  if (options.offset == 0 && !options.limit) return core_->envd().read(full, {}, what, end_.fd());
+  if (options.offset == 0 && !options.limit) return instance_->envd().read(full, {}, what, end_.fd());
   const std::uint64_t most = std::min(options.limit.value_or(kLargestRead), kLargestRead);
   if (most == 0) return std::string();
-  return core_->envd().read(full, std::pair(options.offset, options.offset + most - 1), what, end_.fd());
+  return instance_->envd().read(full, std::pair(options.offset, options.offset + most - 1), what, end_.fd());
 }
 
 Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
@@ -120,9 +120,9 @@ Result<std::vector<FileInfo>> RemoteFiles::list(const std::string& path) const {
 // For glob and grep.
 Result<std::vector<FileInfo>> RemoteFiles::tree(const WalkOptions& options, bool& complete) const {
   BELLJAR_CHECK(check_walk(options));
-  const std::string& top = core_->workspace();
-  auto reply = core_->envd().call("filesystem.Filesystem/ListDir", Json{{"path", top}, {"depth", kDeepest}}.dump(),
-                                  "cannot search the workspace", bounded(options.timeout), options.cancel.fd());
+  const std::string& top = instance_->workspace();
+  auto reply = instance_->envd().call("filesystem.Filesystem/ListDir", Json{{"path", top}, {"depth", kDeepest}}.dump(),
+                                      "cannot search the workspace", bounded(options.timeout), options.cancel.fd());
   complete = reply.has_value();
   if (!reply && reply.error().code() != Code::kDeadlineExceeded && reply.error().code() != Code::kCanceled) return reply.error();
   if (!reply) return std::vector<FileInfo>();
@@ -147,16 +147,16 @@ Result<void> RemoteFiles::need_parent(const std::string& full, const std::string
 }
 
 Result<void> RemoteFiles::set_mode(const std::string& full, const std::string& path, unsigned mode) const {
-  const Helped helped = BELLJAR_TRY(core_->help({"chmod", format("{:04o}", mode), "--", full}, {}, kHelp, end_));
+  const HelperResult helped = BELLJAR_TRY(instance_->help({"chmod", format("{:04o}", mode), "--", full}, {}, kHelp, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "set the mode of", path);
 }
 
 // By a command that opens it for appending: no copy of ours goes back and forth, so what others append meanwhile is not lost.
 Result<void> RemoteFiles::append(const std::string& full, const std::string& path, std::string_view bytes) const {
-  const Helped helped =
-      BELLJAR_TRY(core_->help({"/bin/sh", "-c", R"sh(up=${1%/*}; mkdir -p -- "${up:-/}" && exec cat >>"$1")sh", "sh", full},
-                              std::string(bytes), 10min, end_));
+  const HelperResult helped =
+      BELLJAR_TRY(instance_->help({"/bin/sh", "-c", R"sh(up=${1%/*}; mkdir -p -- "${up:-/}" && exec cat >>"$1")sh", "sh", full},
+                                  std::string(bytes), 10min, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "append to", path);
 }
@@ -164,15 +164,15 @@ Result<void> RemoteFiles::append(const std::string& full, const std::string& pat
 Result<void> RemoteFiles::replace(const std::string& full, const std::string& path, std::string_view bytes,
                                   const WriteOptions& options, const Result<Entry>& before) const {
   static std::atomic<unsigned> serial{0};
-  const std::string temporary = format("{}/.belljar-{}{}.tmp", parent_of(full), core_->nonce(), serial++);
+  const std::string temporary = format("{}/.belljar-{}{}.tmp", parent_of(full), instance_->nonce(), serial++);
   const std::string what = format("cannot write {}", belljar::quoted(path));
-  auto done = core_->envd().write(temporary, bytes, what, end_.fd());
+  auto done = instance_->envd().write(temporary, bytes, what, end_.fd());
   const bool keep = before && before->info.type == FileType::kFile;
   if (done && (options.mode || keep)) done = set_mode(temporary, path, options.mode.value_or(keep ? before->info.mode & 0777U : 0));
   if (done)
     done = call("Move", Json{{"source", temporary}, {"destination", full}}.dump(), "write", path).map([](const std::string&) {});
   // Also by a caller who has no time any more.
-  const Envd& envd = core_->envd();
+  const Envd& envd = instance_->envd();
   const auto patience = end_.cancelled() ? std::min<std::chrono::milliseconds>(envd.patience(), kClearing) : envd.patience();
   if (!done) (void)envd.call("filesystem.Filesystem/Remove", Json{{"path", temporary}}.dump(), "cannot remove it", patience, -1);
   return done;
@@ -191,7 +191,7 @@ Result<void> RemoteFiles::write(const std::string& path, std::string_view bytes,
   if (options.how == WriteMode::kAtomic) return replace(full, path, bytes, options, before);
   BELLJAR_CHECK(options.how == WriteMode::kAppend
                     ? append(full, path, bytes)
-                    : core_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path)), end_.fd()));
+                    : instance_->envd().write(full, bytes, format("cannot write {}", belljar::quoted(path)), end_.fd()));
   if (options.mode) return set_mode(full, path, *options.mode);
   return {};
 }
@@ -223,7 +223,7 @@ Result<void> RemoteFiles::remove(const std::string& path, const RemoveOptions& o
   if (entry.info.type != FileType::kDirectory || options.depth == Depth::kTree)
     return call("Remove", Json{{"path", full}}.dump(), "remove", path).map([](const std::string&) {});
   // The daemon removes whole trees, also one that was empty a moment ago.
-  const Helped helped = BELLJAR_TRY(core_->help({"rmdir", "--", full}, {}, kHelp, end_));
+  const HelperResult helped = BELLJAR_TRY(instance_->help({"rmdir", "--", full}, {}, kHelp, end_));
   if (helped.exit_code == 0) return {};
   return complaint_of(helped.err, "remove", path);
 }

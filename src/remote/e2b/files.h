@@ -10,7 +10,7 @@
 #include "belljar/cancel.h"
 #include "belljar/files.h"
 #include "belljar/result.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/events.h"
 #include "remote/files.h"
 
@@ -18,7 +18,7 @@ namespace belljar::remote::e2b {
 
 class RemoteFiles final : public Files {
  public:
-  RemoteFiles(std::shared_ptr<Core> core, CancelToken end) : core_(std::move(core)), end_(std::move(end)) {}
+  RemoteFiles(std::shared_ptr<E2bInstance> instance, CancelToken end) : instance_(std::move(instance)), end_(std::move(end)) {}
 
   Result<std::string> read(const std::string& path, const ReadOptions& options) const override;
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) const override;
@@ -32,7 +32,7 @@ class RemoteFiles final : public Files {
   Result<void> make_workspace() const;
 
  private:
-  Commands& commands() const noexcept override { return *core_; }
+  Commands& commands() const noexcept override { return *instance_; }
   Result<std::string> below(const std::string& path) const;        // absolute
   Result<std::string> named_below(const std::string& path) const;  // and not the workspace itself
   static Result<std::string> as_text(const std::string& path, std::string full);
@@ -45,7 +45,7 @@ class RemoteFiles final : public Files {
   Result<void> need_parent(const std::string& full, const std::string& path, std::string_view doing) const;
   Result<std::vector<FileInfo>> tree(const WalkOptions& options, bool& complete) const override;
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<E2bInstance> instance_;
   CancelToken end_;
 };
 

@@ -22,7 +22,7 @@
 #include "remote/cloud.h"
 #include "remote/e2b/address.h"
 #include "remote/e2b/control.h"
-#include "remote/e2b/core.h"
+#include "remote/e2b/e2b_instance.h"
 #include "remote/e2b/envd.h"
 #include "remote/e2b/files.h"
 #include "remote/environment.h"
@@ -36,27 +36,27 @@ namespace {
 
 using Json = nlohmann::json;
 
-class E2bPlace final : public Place {
+class E2bCloudInstance final : public CloudInstance {
  public:
-  E2bPlace(Control control, std::string id, std::shared_ptr<Core> core)
-      : control_(std::move(control)), id_(std::move(id)), core_(std::move(core)) {}
+  E2bCloudInstance(Control control, std::string id, std::shared_ptr<E2bInstance> instance)
+      : control_(std::move(control)), id_(std::move(id)), instance_(std::move(instance)) {}
 
   const std::string& id() const noexcept override { return id_; }
-  Commands& commands() const noexcept override { return *core_; }
-  std::unique_ptr<Files> files(const CancelToken& end) const override { return std::make_unique<RemoteFiles>(core_, end); }
-  Result<void> settle() override { return RemoteFiles(core_, {}).make_workspace(); }
+  Commands& commands() const noexcept override { return *instance_; }
+  std::unique_ptr<Files> files(const CancelToken& end) const override { return std::make_unique<RemoteFiles>(instance_, end); }
+  Result<void> settle() override { return RemoteFiles(instance_, {}).make_workspace(); }
   Error abandon(const Error& why) const override { return control_.abandon(id_, why); }
   void clear(const CancelToken& end) const override {
-    (void)core_->kill_marked(core_->nonce() + "-", SIGKILL, std::chrono::seconds(10), end);
+    (void)instance_->kill_marked(instance_->nonce() + "-", SIGKILL, std::chrono::seconds(10), end);
   }
   Result<void> pause(const CancelToken& end) const override {
     return control_.pause(id_, end).map([](bool) {});
   }
   Result<bool> kill(const CancelToken& end) const override { return control_.kill(id_, end); }
   Result<void> set_timeout(std::chrono::milliseconds lifetime) const override { return control_.set_timeout(id_, lifetime); }
-  Result<void> health(const CancelToken& end) const override { return core_->envd().health(end.fd()); }
+  Result<void> health(const CancelToken& end) const override { return instance_->envd().health(end.fd()); }
   Result<std::uint64_t> count_processes(const CancelToken& end) const override {
-    const Envd& envd = core_->envd();
+    const Envd& envd = instance_->envd();
     const std::string reply = BELLJAR_TRY(envd.call("process.Process/List", "{}", kNoLook, envd.patience(), end.fd()));
     const Json json = Json::parse(reply, nullptr, false);
     if (!json.is_object() || !json.contains("processes") || !json["processes"].is_array()) return std::uint64_t{0};
@@ -66,7 +66,7 @@ class E2bPlace final : public Place {
  private:
   const Control control_;
   const std::string id_;
-  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<E2bInstance> instance_;
 };
 
 class E2bCloud final : public Cloud {
@@ -74,7 +74,7 @@ class E2bCloud final : public Cloud {
   explicit E2bCloud(E2bOptions options) : options_(std::move(options)) {}
 
   std::string_view name() const noexcept override { return "e2b"; }
-  Elsewhere elsewhere(const SandboxConfig& /*config*/) const override {
+  CloudTraits traits(const SandboxConfig& /*config*/) const override {
     return {.backend = {},
             .options = "E2bOptions",
             .image = "template",
@@ -88,22 +88,24 @@ class E2bCloud final : public Cloud {
     const auto url = http::parse_url(BELLJAR_TRY(address(config)).api_url);
     return url ? url->host : std::string();
   }
-  Result<std::shared_ptr<Place>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
-                                       const CancelToken& end) const override {
+  Result<std::shared_ptr<CloudInstance>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
+                                               const CancelToken& end) const override {
     Control control = BELLJAR_TRY(this->control(config));
-    Granted granted = BELLJAR_TRY(before.empty() ? create(control, config, end) : control.connect(before, options_.lifetime, end));
-    std::string id = granted.id;
-    auto core =
-        std::make_shared<Core>(Envd(http_, std::move(granted), control.address().api_key, options_.user, options_.request_timeout),
-                               workspace, random_hex(8));
-    return std::shared_ptr<Place>(std::make_shared<E2bPlace>(std::move(control), std::move(id), std::move(core)));
+    SandboxAccess access =
+        BELLJAR_TRY(before.empty() ? create(control, config, end) : control.connect(before, options_.lifetime, end));
+    std::string id = access.id;
+    auto instance = std::make_shared<E2bInstance>(
+        Envd(http_, std::move(access), control.address().api_key, options_.user, options_.request_timeout), workspace,
+        random_hex(8));
+    return std::shared_ptr<CloudInstance>(
+        std::make_shared<E2bCloudInstance>(std::move(control), std::move(id), std::move(instance)));
   }
   Result<bool> kill(const SandboxConfig& config, const std::string& id) const override {
     return BELLJAR_TRY(control(config)).kill(id);
   }
 
  private:
-  static Holds held(std::string_view clause) {
+  static ClauseEnforcement held(std::string_view clause) {
     if (clause != "network") return {};
     return {.enforced = Enforced::kPartial,
             .mechanism = "allow_internet_access = false, network.allowPublicTraffic = false",
@@ -113,7 +115,7 @@ class E2bCloud final : public Cloud {
   Result<Control> control(const SandboxConfig& config) const {
     return Control(http_, BELLJAR_TRY(address(config)), options_.request_timeout, options_.least_lifetime);
   }
-  Result<Granted> create(const Control& control, const SandboxConfig& config, const CancelToken& end) const {
+  Result<SandboxAccess> create(const Control& control, const SandboxConfig& config, const CancelToken& end) const {
     return control.create({.template_id = options_.template_id,
                            .lifetime = options_.lifetime,
                            .metadata = options_.metadata,

@@ -18,8 +18,8 @@
 #include "belljar/result.h"
 #include "remote/paths.h"
 #include "remote/search.h"
-#include "remote/shell/core.h"
 #include "remote/shell/scripts.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 namespace {
@@ -185,7 +185,7 @@ bool parse_record(std::string_view& rest, FileInfo& file) {
   return true;
 }
 
-Error failed(const Helped& helped, std::string_view doing, const std::string& path) {
+Error failed(const HelperResult& helped, std::string_view doing, const std::string& path) {
   if (helped.exit_code == kIsDirectory) return wrong_kind(doing, path, FileType::kDirectory);
   if (helped.exit_code == kIsSpecial) return wrong_kind(doing, path, FileType::kOther);
   return complaint_of(helped.err, doing, path);
@@ -207,15 +207,15 @@ bool parse_records(std::string_view text, std::vector<FileInfo>& files) {
   return true;
 }
 
-Result<Helped> ShellFiles::call(const char* script, std::vector<std::string> words, std::string bytes) const {
+Result<HelperResult> ShellFiles::call(const char* script, std::vector<std::string> words, std::string bytes) const {
   std::vector<std::string> argv = {"/bin/sh", "-c", script, "sh"};
   argv.insert(argv.end(), words.begin(), words.end());
-  return core_->help(std::move(argv), std::move(bytes), kPatience, end_, kLargestRead + 64);
+  return instance_->help(std::move(argv), std::move(bytes), kPatience, end_, kLargestRead + 64);
 }
 
 Result<void> ShellFiles::change(const char* script, std::vector<std::string> words, std::string_view doing,
                                 const std::string& path) const {
-  const Helped helped = BELLJAR_TRY(call(script, std::move(words)));
+  const HelperResult helped = BELLJAR_TRY(call(script, std::move(words)));
   if (helped.exit_code == 0) return {};
   return failed(helped, doing, path);
 }
@@ -224,15 +224,15 @@ Result<void> ShellFiles::change(const char* script, std::vector<std::string> wor
 
 // `depth`: of find.
 std::string ShellFiles::walk_script(const char* depth) const {
-  if (core_->finds()) return format("exec find . {} -printf '%y %s %m %T@ %P\\0%l\\0'", depth);
+  if (instance_->finds()) return format("exec find . {} -printf '%y %s %m %T@ %P\\0%l\\0'", depth);
   return format("exec find . {} -exec /bin/sh -c {} sh {{}} +", depth, "\"$2\"");
 }
 
 Result<FileInfo> ShellFiles::stat(const std::string& path) const {
-  const std::string full = BELLJAR_TRY(below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(below(instance_->workspace(), path));
   constexpr char kFind[] = R"(exec find "$1" -maxdepth 0 -printf '%y %s %m %T@ %p\0%l\0')";
   constexpr char kStat[] = R"({ [ -L "$1" ] || ls -d -- "$1" >/dev/null; } && exec /bin/sh -c "$2" sh "$1")";
-  const Helped helped = BELLJAR_TRY(call(core_->finds() ? kFind : kStat, {full, kRecordText}));
+  const HelperResult helped = BELLJAR_TRY(call(instance_->finds() ? kFind : kStat, {full, kRecordText}));
   if (helped.exit_code != 0) return failed(helped, "look at", path);
   std::vector<FileInfo> files;
   if (!parse_records(helped.out, files) || files.size() != 1)
@@ -242,12 +242,12 @@ Result<FileInfo> ShellFiles::stat(const std::string& path) const {
 }
 
 Result<std::vector<FileInfo>> ShellFiles::list(const std::string& path) const {
-  const std::string full = BELLJAR_TRY(below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(below(instance_->workspace(), path));
   const std::string script =
       "ls -d -- \"$1/.\" >/dev/null || exit 1\n[ -r \"$1\" ] || { echo Permission denied >&2; exit 1; }\n"
       "cd \"$1\" || exit 1\n" +
       walk_script("-mindepth 1 -maxdepth 1");
-  const Helped helped = BELLJAR_TRY(call(script.c_str(), {full, kRecordText}));
+  const HelperResult helped = BELLJAR_TRY(call(script.c_str(), {full, kRecordText}));
   if (helped.exit_code != 0 && helped.out.empty()) return failed(helped, "list", path);
   std::vector<FileInfo> files;
   if (!parse_records(helped.out, files) || !helped.complete)
@@ -261,13 +261,13 @@ Result<std::vector<FileInfo>> ShellFiles::tree(const WalkOptions& options, bool&
   BELLJAR_CHECK(check_walk(options));
   std::vector<FileInfo> files;
   const std::string script = "cd \"$1\" || exit 1\n" + walk_script("-mindepth 1");
-  const auto helped = core_->help({"/bin/sh", "-c", script, "sh", core_->workspace(), kRecordText}, {}, bounded(options.timeout),
-                                  options.cancel, kMostTree);
+  const auto helped = instance_->help({"/bin/sh", "-c", script, "sh", instance_->workspace(), kRecordText}, {},
+                                      bounded(options.timeout), options.cancel, kMostTree);
   complete = helped && helped->complete;
   if (!helped && helped.error().code() != Code::kDeadlineExceeded && helped.error().code() != Code::kCanceled)
     return helped.error();
   if (!helped) return files;
-  if (helped->exit_code != 0 && helped->out.empty()) return complaint_of(helped->err, "search", core_->workspace());
+  if (helped->exit_code != 0 && helped->out.empty()) return complaint_of(helped->err, "search", instance_->workspace());
   complete = parse_records(helped->out, files) && complete;
   std::ranges::sort(files, {}, &FileInfo::path);
   return files;
@@ -276,7 +276,7 @@ Result<std::vector<FileInfo>> ShellFiles::tree(const WalkOptions& options, bool&
 Result<std::string> ShellFiles::read_part(const std::string& full, const std::string& path, std::uint64_t offset,
                                           std::uint64_t limit, bool whole, std::uint64_t& size) const {
   const std::uint64_t largest = whole ? kLargestRead : UINT64_MAX / 4;
-  Helped helped = BELLJAR_TRY(call(kRead, {full, std::to_string(offset), std::to_string(limit), std::to_string(largest)}));
+  HelperResult helped = BELLJAR_TRY(call(kRead, {full, std::to_string(offset), std::to_string(limit), std::to_string(largest)}));
   const std::size_t line = helped.out.find('\n');
   std::string_view head = helped.out;
   if (helped.exit_code == kTooLarge && take_number(head, size))
@@ -291,7 +291,7 @@ Result<std::string> ShellFiles::read_part(const std::string& full, const std::st
 }
 
 Result<std::string> ShellFiles::read(const std::string& path, const ReadOptions& options) const {
-  const std::string full = BELLJAR_TRY(below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(below(instance_->workspace(), path));
   std::uint64_t size = 0;
   // Offsets are numbers of sh.
   const std::uint64_t offset = std::min<std::uint64_t>(options.offset, INT64_MAX / 4);
@@ -299,7 +299,7 @@ Result<std::string> ShellFiles::read(const std::string& path, const ReadOptions&
   if (offset != 0) return read_part(full, path, offset, kLargestRead, true, size);
   std::string bytes = BELLJAR_TRY(read_part(full, path, 0, kFirst, true, size));
   if (bytes.size() < kFirst || size <= kFirst) return bytes;
-  if (auto all = core_->machine().read(full, end_.fd()); all && *all && (*all)->size() >= size) return **std::move(all);
+  if (auto all = instance_->machine().read(full, end_.fd()); all && *all && (*all)->size() >= size) return **std::move(all);
   return bytes + BELLJAR_TRY(read_part(full, path, kFirst, kLargestRead, true, size));
 }
 
@@ -308,15 +308,15 @@ Result<std::string> ShellFiles::read(const std::string& path, const ReadOptions&
 Result<void> ShellFiles::write(const std::string& path, std::string_view bytes, const WriteOptions& options) const {
   static std::atomic<unsigned> serial{0};
   BELLJAR_CHECK(check_mode(options.mode));
-  const std::string full = BELLJAR_TRY(named_below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(named_below(instance_->workspace(), path));
   if (path.ends_with('/')) return wrong_kind("write", path, FileType::kDirectory);
   const char* how = options.how == WriteMode::kAppend ? "append" : options.how == WriteMode::kAtomic ? "atomic" : "replace";
-  const std::string temporary = format(".belljar-{}{}.tmp", core_->nonce(), serial++);
+  const std::string temporary = format(".belljar-{}{}.tmp", instance_->nonce(), serial++);
   const auto helped =
       call(kWrite, {full, how, mode_word(options.mode), options.parents == Parents::kCreate ? "create" : "exist", temporary},
            std::string(bytes));
   if (!helped && end_.cancelled() && options.how == WriteMode::kAtomic)  // what was ended cleared nothing up
-    (void)core_->machine().run(format("rm -f -- {}", word(parent_of(full) + "/" + temporary)), kClearing, -1);
+    (void)instance_->machine().run(format("rm -f -- {}", word(parent_of(full) + "/" + temporary)), kClearing, -1);
   if (!helped) return helped.error();
   if (helped->exit_code == 0) return {};
   return failed(*helped, options.how == WriteMode::kAppend ? "append to" : "write", path);
@@ -324,7 +324,7 @@ Result<void> ShellFiles::write(const std::string& path, std::string_view bytes, 
 
 Result<void> ShellFiles::make_dir(const std::string& path, const MakeDirOptions& options) const {
   BELLJAR_CHECK(check_mode(options.mode));
-  const std::string full = BELLJAR_TRY(below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(below(instance_->workspace(), path));
   const bool alone = options.parents == Parents::kMustExist;
   auto made = change(kMakeDir, {full, mode_word(options.mode), alone ? "exist" : "create"}, "make directory", path);
   if (!made && made.error().code() == Code::kAlreadyExists && !alone)  // a file has the name
@@ -333,13 +333,13 @@ Result<void> ShellFiles::make_dir(const std::string& path, const MakeDirOptions&
 }
 
 Result<void> ShellFiles::rename(const std::string& from, const std::string& to) const {
-  const std::string source = BELLJAR_TRY(named_below(core_->workspace(), from));
-  const std::string target = BELLJAR_TRY(named_below(core_->workspace(), to));
+  const std::string source = BELLJAR_TRY(named_below(instance_->workspace(), from));
+  const std::string target = BELLJAR_TRY(named_below(instance_->workspace(), to));
   return change(kRename, {source, target}, "rename", from);
 }
 
 Result<void> ShellFiles::remove(const std::string& path, const RemoveOptions& options) const {
-  const std::string full = BELLJAR_TRY(named_below(core_->workspace(), path));
+  const std::string full = BELLJAR_TRY(named_below(instance_->workspace(), path));
   return change(kRemove, {full, options.depth == Depth::kTree ? "tree" : "one"}, "remove", path);
 }
 

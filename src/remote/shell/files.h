@@ -11,13 +11,13 @@
 #include "belljar/files.h"
 #include "belljar/result.h"
 #include "remote/files.h"
-#include "remote/shell/core.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 
 class ShellFiles final : public Files {
  public:
-  ShellFiles(std::shared_ptr<Core> core, CancelToken end) : core_(std::move(core)), end_(std::move(end)) {}
+  ShellFiles(std::shared_ptr<ShellInstance> instance, CancelToken end) : instance_(std::move(instance)), end_(std::move(end)) {}
 
   Result<std::string> read(const std::string& path, const ReadOptions& options) const override;
   Result<void> write(const std::string& path, std::string_view bytes, const WriteOptions& options) const override;
@@ -28,15 +28,15 @@ class ShellFiles final : public Files {
   Result<void> remove(const std::string& path, const RemoveOptions& options) const override;
 
  private:
-  Commands& commands() const noexcept override { return *core_; }
-  Result<Helped> call(const char* script, std::vector<std::string> words, std::string bytes = {}) const;
+  Commands& commands() const noexcept override { return *instance_; }
+  Result<HelperResult> call(const char* script, std::vector<std::string> words, std::string bytes = {}) const;
   Result<void> change(const char* script, std::vector<std::string> words, std::string_view doing, const std::string& path) const;
   Result<std::string> read_part(const std::string& full, const std::string& path, std::uint64_t offset, std::uint64_t limit,
                                 bool whole, std::uint64_t& size) const;
   std::string walk_script(const char* depth) const;
   Result<std::vector<FileInfo>> tree(const WalkOptions& options, bool& complete) const override;
 
-  std::shared_ptr<Core> core_;
+  std::shared_ptr<ShellInstance> instance_;
   CancelToken end_;
 };
 

@@ -21,7 +21,7 @@
 namespace belljar::remote::shell {
 
 // What one call came to. Text: a service may pass it through JSON, cut it and mend its UTF-8, so bytes travel as base64.
-struct Said {
+struct ScriptOutput {
   int exit_code = 0;
   std::string out, err;
 };
@@ -38,7 +38,7 @@ class Machine {
   // kUnauthenticated; kNotFound, no such sandbox; kResourceExhausted, asked too often (after the tries within `patience`);
   // kDeadlineExceeded, no answer within `patience`; kCanceled, `cancel_fd` (-1: none) became readable; kDataLoss, the answer makes
   // no sense.
-  virtual Result<Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const = 0;
+  virtual Result<ScriptOutput> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const = 0;
   // Nothing but a look at whether it could run something now. Errors: kUnavailable, also when `cancel_fd` became readable.
   virtual Result<void> health(int cancel_fd = -1) const = 0;
 
@@ -62,7 +62,7 @@ class Machine {
   virtual Limits limits() const noexcept = 0;
 };
 
-using remote::Holds;
+using remote::ClauseEnforcement;
 
 // The control plane of one cloud: sandboxes made, found, paused, ended. All methods from any thread.
 class Service {
@@ -74,9 +74,9 @@ class Service {
   virtual std::string host() const = 0;                     // whom it asks, for the enforcement report; no secret in it
 
   // Refuses by name what of the policy the service cannot take, beyond what no machine elsewhere can (report.h).
-  virtual Result<void> check_served(const Policy& policy) const = 0;
+  virtual Result<void> check_supported(const Policy& policy) const = 0;
   // Of "network", "limits.memory", "limits.cpus", "limits.disk": what create() asks the service to hold.
-  virtual Holds holds(const Policy& policy, std::string_view clause) const = 0;
+  virtual ClauseEnforcement holds(const Policy& policy, std::string_view clause) const = 0;
   // What stands between its sandboxes and this machine, by its word; kNone: nobody gives one.
   virtual Isolation isolation() const { return Isolation::kContainer; }
 

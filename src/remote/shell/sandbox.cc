@@ -18,38 +18,38 @@
 #include "remote/paths.h"
 #include "remote/report.h"
 #include "remote/sandbox.h"
-#include "remote/shell/core.h"
 #include "remote/shell/files.h"
 #include "remote/shell/machine.h"
+#include "remote/shell/shell_instance.h"
 
 namespace belljar::remote::shell {
 namespace {
 
-class ShellPlace final : public Place {
+class ShellCloudInstance final : public CloudInstance {
  public:
-  ShellPlace(std::shared_ptr<const Service> service, std::shared_ptr<Core> core)
-      : service_(std::move(service)), core_(std::move(core)) {}
+  ShellCloudInstance(std::shared_ptr<const Service> service, std::shared_ptr<ShellInstance> instance)
+      : service_(std::move(service)), instance_(std::move(instance)) {}
 
-  const std::string& id() const noexcept override { return core_->machine().id(); }
-  Commands& commands() const noexcept override { return *core_; }
-  std::unique_ptr<Files> files(const CancelToken& end) const override { return std::make_unique<ShellFiles>(core_, end); }
-  Result<void> settle() override { return core_->settle(); }
-  void unsettle() override { core_->clear(); }
+  const std::string& id() const noexcept override { return instance_->machine().id(); }
+  Commands& commands() const noexcept override { return *instance_; }
+  std::unique_ptr<Files> files(const CancelToken& end) const override { return std::make_unique<ShellFiles>(instance_, end); }
+  Result<void> settle() override { return instance_->settle(); }
+  void unsettle() override { instance_->clear(); }
   Error abandon(const Error& why) const override {
     if (service_->kill(id())) return why;
     const std::string next = format("end the sandbox {}, which could not be ended from here", belljar::quoted(id()));
     return Error(why.code(), why.what()).reason(why.reason()).next(next);
   }
-  void clear(const CancelToken& end) const override { core_->clear(end.fd()); }
+  void clear(const CancelToken& end) const override { instance_->clear(end.fd()); }
   Result<void> pause(const CancelToken& end) const override { return service_->pause(id(), end); }
   Result<bool> kill(const CancelToken& end) const override { return service_->kill(id(), end); }
   Result<void> set_timeout(std::chrono::milliseconds lifetime) const override { return service_->set_timeout(id(), lifetime); }
-  Result<void> health(const CancelToken& end) const override { return core_->machine().health(end.fd()); }
-  Result<std::uint64_t> count_processes(const CancelToken& end) const override { return core_->count_marked(end.fd()); }
+  Result<void> health(const CancelToken& end) const override { return instance_->machine().health(end.fd()); }
+  Result<std::uint64_t> count_processes(const CancelToken& end) const override { return instance_->count_marked(end.fd()); }
 
  private:
   const std::shared_ptr<const Service> service_;
-  const std::shared_ptr<Core> core_;
+  const std::shared_ptr<ShellInstance> instance_;
 };
 
 class ShellCloud final : public Cloud {
@@ -58,7 +58,7 @@ class ShellCloud final : public Cloud {
       : name_(name), find_(std::move(find)), options_(std::move(options)) {}
 
   std::string_view name() const noexcept override { return name_; }
-  Elsewhere elsewhere(const SandboxConfig& config) const override {
+  CloudTraits traits(const SandboxConfig& config) const override {
     const auto service = find_();
     return {.backend = {},
             .options = options_.type,
@@ -68,20 +68,20 @@ class ShellCloud final : public Cloud {
             .isolation = service ? (*service)->isolation() : Isolation::kNone,
             .clock = "inside: TERM, then KILL of the command's tree, also when nobody looks any more; this client a while later",
             .holds = [service, &config](std::string_view clause) {
-              return service ? (*service)->holds(config.policy, clause) : Holds{};
+              return service ? (*service)->holds(config.policy, clause) : ClauseEnforcement{};
             }};
   }
   Result<std::string> check(const SandboxConfig& config) const override {
     const auto service = BELLJAR_TRY(find_());
-    BELLJAR_CHECK(service->check_served(config.policy));
+    BELLJAR_CHECK(service->check_supported(config.policy));
     return service->host();
   }
-  Result<std::shared_ptr<Place>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
-                                       const CancelToken& end) const override {
+  Result<std::shared_ptr<CloudInstance>> enter(const SandboxConfig& config, const std::string& workspace, const std::string& before,
+                                               const CancelToken& end) const override {
     auto service = BELLJAR_TRY(find_());
     const auto machine = BELLJAR_TRY(before.empty() ? service->create(config.policy, end) : connect(*service, before, end));
-    auto core = std::make_shared<Core>(machine, workspace, random_hex(8), options_.request_timeout);
-    return std::shared_ptr<Place>(std::make_shared<ShellPlace>(std::move(service), std::move(core)));
+    auto instance = std::make_shared<ShellInstance>(machine, workspace, random_hex(8), options_.request_timeout);
+    return std::shared_ptr<CloudInstance>(std::make_shared<ShellCloudInstance>(std::move(service), std::move(instance)));
   }
   Result<void> check_spawn(const SpawnOptions& options) const override {
     if (!options.terminal) return {};

@@ -180,9 +180,9 @@ Result<Json> AioMachine::begin(const std::string& script, Clock::time_point dead
   return begun;
 }
 
-Result<shell::Said> AioMachine::follow(const Json& begun, Clock::time_point deadline, int cancel_fd) const {
+Result<shell::ScriptOutput> AioMachine::follow(const Json& begun, Clock::time_point deadline, int cancel_fd) const {
   Progress now = BELLJAR_TRY(parse_exec(begun));
-  shell::Said said{.exit_code = 0, .out = std::move(now.out), .err = std::move(now.err)};
+  shell::ScriptOutput said{.exit_code = 0, .out = std::move(now.out), .err = std::move(now.err)};
   const std::string session = now.session;
   while (now.state == Progress::State::kRunning) {
     const auto left = std::chrono::floor<milliseconds>(deadline - Clock::now());
@@ -213,7 +213,7 @@ Result<shell::Said> AioMachine::follow(const Json& begun, Clock::time_point dead
   return said;
 }
 
-Result<shell::Said> AioMachine::run(const std::string& script, milliseconds patience, int cancel_fd) const {
+Result<shell::ScriptOutput> AioMachine::run(const std::string& script, milliseconds patience, int cancel_fd) const {
   const auto deadline = Clock::now() + patience;
   return follow(BELLJAR_TRY(begin(script, deadline, cancel_fd)), deadline, cancel_fd);
 }

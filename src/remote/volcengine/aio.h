@@ -25,7 +25,7 @@ class AioMachine final : public shell::Machine {
              std::chrono::milliseconds patience);
 
   const std::string& id() const noexcept override { return id_; }
-  Result<shell::Said> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
+  Result<shell::ScriptOutput> run(const std::string& script, std::chrono::milliseconds patience, int cancel_fd) const override;
   Result<void> health(int cancel_fd = -1) const override;
   std::optional<Result<std::string>> read(const std::string& path, int cancel_fd) const override;
   std::optional<Result<void>> write(const std::string& path, std::string_view bytes, int cancel_fd) const override;
@@ -36,7 +36,7 @@ class AioMachine final : public shell::Machine {
   Result<http::Reply> ask(Ask what) const;
   Result<nlohmann::json> post(const char* path, const nlohmann::json& body, Ask how) const;
   Result<nlohmann::json> begin(const std::string& script, http::Clock::time_point deadline, int cancel_fd) const;
-  Result<shell::Said> follow(const nlohmann::json& begun, http::Clock::time_point deadline, int cancel_fd) const;
+  Result<shell::ScriptOutput> follow(const nlohmann::json& begun, http::Clock::time_point deadline, int cancel_fd) const;
   void kill(const std::string& session) const;
   std::string take_session() const;
   void keep_session(const std::string& session) const;

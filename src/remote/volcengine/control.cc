@@ -94,7 +94,7 @@ Result<Json> Control::call_on(const char* action, const std::string& id, Json mo
 
 // --- made and found
 
-Result<std::string> Control::create(const Wanted& wanted) const {
+Result<std::string> Control::create(const CreateRequest& wanted) const {
   std::map<std::string, std::string> metadata = wanted.metadata;
   metadata["made_by"] = "belljar";
   metadata["session"] = wanted.session;

@@ -18,7 +18,7 @@
 
 namespace belljar::remote::volcengine {
 
-struct Wanted {
+struct CreateRequest {
   std::chrono::milliseconds lifetime;
   std::optional<long> cpu_milli, memory_mb;  // unset: the service's own
   std::string image;                         // empty: the application's
@@ -40,7 +40,7 @@ class Control {
   // Errors, of all: kUnauthenticated; kPermissionDenied; kNotFound; kInvalidArgument; kResourceExhausted; kUnavailable;
   // kDeadlineExceeded; kDataLoss, the answer makes no sense. What was refused because it was asked too often is tried again within
   // the patience, and so is what failed over there, but for create. kCanceled, while it waits between tries.
-  Result<std::string> create(const Wanted& wanted) const;  // its id
+  Result<std::string> create(const CreateRequest& wanted) const;  // its id
   Result<Description> describe(const std::string& id) const;
   // The next two: `cancel` ends the wait for the answer, too.
   Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const;  // false: there is none

@@ -18,19 +18,19 @@ namespace belljar {
 namespace remote::volcengine {
 namespace {
 
-struct Elsewhere {
+struct ForeignKey {
   std::string_view key, use;
 };
 constexpr std::array kElsewhere = {
-    Elsewhere{"access_key", "use access_key_id (access_key is Aliyun's word for it)"},
-    Elsewhere{"secret_key", "use secret_access_key (secret_key is Aliyun's word for it)"},
-    Elsewhere{"memory_limit", "use limits.memory of the policy"},
-    Elsewhere{"cpu_limit", "use limits.cpus of the policy"},
-    Elsewhere{"network_mode", "use network.mode of the policy"},
-    Elsewhere{"disk_limit", "the service has no such limit; use limits.disk with a backend of this machine"},
-    Elsewhere{"idle_timeout", "the service counts from the start, used or not; use timeout"},
-    Elsewhere{"work_dir", "use workdir"},
-    Elsewhere{"use_docker", "use the container backend"},
+    ForeignKey{"access_key", "use access_key_id (access_key is Aliyun's word for it)"},
+    ForeignKey{"secret_key", "use secret_access_key (secret_key is Aliyun's word for it)"},
+    ForeignKey{"memory_limit", "use limits.memory of the policy"},
+    ForeignKey{"cpu_limit", "use limits.cpus of the policy"},
+    ForeignKey{"network_mode", "use network.mode of the policy"},
+    ForeignKey{"disk_limit", "the service has no such limit; use limits.disk with a backend of this machine"},
+    ForeignKey{"idle_timeout", "the service counts from the start, used or not; use timeout"},
+    ForeignKey{"work_dir", "use workdir"},
+    ForeignKey{"use_docker", "use the container backend"},
 };
 
 // The value is not repeated: it may be a key under a wrong name.
@@ -39,7 +39,7 @@ Error wrong(std::string_view key, std::string next) {
 }
 
 Error unknown(std::string_view key) {
-  for (const Elsewhere& other : kElsewhere) {
+  for (const ForeignKey& other : kElsewhere) {
     if (other.key == key) return wrong(key, std::string(other.use));
   }
   return wrong(key,

@@ -68,7 +68,7 @@ Result<void> check_lifetime(milliseconds lifetime) {
       .reason("Volcengine takes three minutes to a day");
 }
 
-Result<void> size(Wanted& wanted, VolcengineInstance type, const Limits& limits) {
+Result<void> size(CreateRequest& wanted, VolcengineInstance type, const Limits& limits) {
   if (type != VolcengineInstance::kDefault) {
     const bool standard = type == VolcengineInstance::kStandard;
     wanted.cpu_milli = standard ? 1000 : 4000;
@@ -89,7 +89,7 @@ Result<void> size(Wanted& wanted, VolcengineInstance type, const Limits& limits)
 Result<void> check_found(const Description& found, const Policy& policy) {
   if (policy.network.mode == NetMode::kNone && found.egress != false && !accepts(policy, "network"))
     return may_do_more("network.mode = \"none\"", "the service does not say that its way out is closed (AllowEgressAccess)");
-  Wanted most{};
+  CreateRequest most{};
   BELLJAR_CHECK(size(most, VolcengineInstance::kDefault, policy.limits));
   const auto exceeds = [](std::optional<long> has, std::optional<long> limit) { return limit && (!has || *has > *limit); };
   if (exceeds(found.memory_mb, most.memory_mb) && !accepts(policy, "limits.memory"))
@@ -103,14 +103,14 @@ Result<void> check_found(const Description& found, const Policy& policy) {
 
 std::string VefaasService::host() const { return authority_of(control_.address().url_of("vefaas")); }
 
-Result<void> VefaasService::check_served(const Policy& policy) const {
-  Wanted wanted{};
+Result<void> VefaasService::check_supported(const Policy& policy) const {
+  CreateRequest wanted{};
   return size(wanted, options_.instance_type, policy.limits);
 }
 
-shell::Holds VefaasService::holds(const Policy& policy, std::string_view clause) const {
+shell::ClauseEnforcement VefaasService::holds(const Policy& policy, std::string_view clause) const {
   constexpr char kItsWord[] = "the service holds it, and nothing here checks";
-  Wanted wanted{};
+  CreateRequest wanted{};
   (void)size(wanted, options_.instance_type, policy.limits);
   if (clause == "network" && policy.network.mode == NetMode::kNone)
     return {Enforced::kPartial, "NetworkRules.AllowEgressAccess = false", kItsWord};
@@ -123,13 +123,13 @@ shell::Holds VefaasService::holds(const Policy& policy, std::string_view clause)
 
 Result<MachinePtr> VefaasService::create(const Policy& policy, const CancelToken& cancel) const {
   const std::string endpoint = BELLJAR_TRY(control_.find_endpoint());  // before anything costs money
-  Wanted wanted{.lifetime = options_.lifetime,
-                .image = options_.image,
-                .closed = policy.network.mode == NetMode::kNone,
-                .envs = options_.envs,
-                .metadata = options_.metadata,
-                .session = random_hex(8),
-                .cancel = cancel};
+  CreateRequest wanted{.lifetime = options_.lifetime,
+                       .image = options_.image,
+                       .closed = policy.network.mode == NetMode::kNone,
+                       .envs = options_.envs,
+                       .metadata = options_.metadata,
+                       .session = random_hex(8),
+                       .cancel = cancel};
   BELLJAR_CHECK(size(wanted, options_.instance_type, policy.limits));
   const std::string id = BELLJAR_TRY(control_.create(wanted));
   auto machine = enter(id, endpoint, Fresh::kYes, cancel);
@@ -189,9 +189,9 @@ Result<void> VefaasService::set_timeout(const std::string& id, milliseconds life
 
 // --- a container that runs
 
-Result<void> AioService::check_served(const Policy& /*policy*/) const { return {}; }
+Result<void> AioService::check_supported(const Policy& /*policy*/) const { return {}; }
 
-shell::Holds AioService::holds(const Policy& /*policy*/, std::string_view /*clause*/) const {
+shell::ClauseEnforcement AioService::holds(const Policy& /*policy*/, std::string_view /*clause*/) const {
   return {Enforced::kNone, "", "who started the container decides, and nothing here asks"};
 }
 

@@ -28,8 +28,8 @@ class VefaasService final : public shell::Service {
   std::string_view name() const noexcept override { return "volcengine"; }
   std::string_view workspace() const noexcept override { return kWorkspace; }
   std::string host() const override;
-  Result<void> check_served(const Policy& policy) const override;
-  shell::Holds holds(const Policy& policy, std::string_view clause) const override;
+  Result<void> check_supported(const Policy& policy) const override;
+  shell::ClauseEnforcement holds(const Policy& policy, std::string_view clause) const override;
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
   Result<bool> kill(const std::string& id, const CancelToken& cancel = {}) const override { return control_.kill(id, cancel); }
@@ -57,8 +57,8 @@ class AioService final : public shell::Service {
   std::string_view name() const noexcept override { return "volcengine"; }
   std::string_view workspace() const noexcept override { return kWorkspace; }
   std::string host() const override { return authority_of(address_.endpoint); }
-  Result<void> check_served(const Policy& policy) const override;
-  shell::Holds holds(const Policy& policy, std::string_view clause) const override;
+  Result<void> check_supported(const Policy& policy) const override;
+  shell::ClauseEnforcement holds(const Policy& policy, std::string_view clause) const override;
   Isolation isolation() const override { return Isolation::kNone; }  // somebody's own, and nothing asks it
   Result<std::shared_ptr<const shell::Machine>> create(const Policy& policy, const CancelToken& cancel) const override;
   Result<std::shared_ptr<const shell::Machine>> connect(const std::string& id, const CancelToken& cancel) const override;
@@ -76,7 +76,7 @@ class AioService final : public shell::Service {
 Result<void> check_lifetime(std::chrono::milliseconds lifetime);
 
 // What of `wanted` follows from instance type and policy. Errors: kUnimplemented, less than the service's smallest.
-Result<void> size(Wanted& wanted, VolcengineInstance type, const Limits& limits);
+Result<void> size(CreateRequest& wanted, VolcengineInstance type, const Limits& limits);
 
 // Errors: kFailedPrecondition, it may do more than the policy says, and the policy does not accept that.
 Result<void> check_found(const Description& found, const Policy& policy);
