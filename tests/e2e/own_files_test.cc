@@ -59,10 +59,12 @@ TEST_F(OwnFiles, APolicyThatTheCommandMayExchangeIsRefused) {
   EXPECT_EQ(itself.exit_code, 125);
   EXPECT_TRUE(has(itself.err, "a rule makes it writable")) << itself;
   EXPECT_EQ(under(policy_, {"--", "true"}).exit_code, 0);
-  // In the workspace it may only narrow, so whoever changes it gains nothing.
+  // In the workspace it may only narrow: whoever takes a line out of it would widen the next run.
   workspace_.write("q.toml", kText);
   if (is_root()) workspace_.give_to(user_uid(), user_gid());
-  EXPECT_EQ(under(workspace_ / "q.toml", {"-c", "echo >>q.toml"}).exit_code, 0);
+  EXPECT_NE(under(workspace_ / "q.toml", {"-c", "echo >>q.toml"}).exit_code, 0);
+  EXPECT_EQ(read_file(workspace_ / "q.toml"), kText);
+  EXPECT_EQ(under(policy_, {"-c", "echo >>q.toml"}).exit_code, 0) << "the twin";
 }
 
 }  // namespace

@@ -40,5 +40,17 @@ TEST(Readme, ItsLinksAndThoseOfTheGuideLeadSomewhere) {
   }
 }
 
+// A term, the type that holds it, and the file that declares it: a rename that forgets the page is seen.
+TEST(Glossary, ItsTypesAreWhereItSays) {
+  const std::regex row(R"(\| [^|]+ \| `(\w+)` \| (\S+) \|)");
+  const std::string text = text_of("docs/GLOSSARY.md");
+  int seen = 0;
+  for (std::sregex_iterator at(text.begin(), text.end(), row), end; at != end; ++at, ++seen) {
+    const std::regex declared("(class|struct|enum class) (\\[\\[nodiscard\\]\\] )?" + (*at)[1].str() + "\\b");
+    EXPECT_TRUE(std::regex_search(text_of((*at)[2]), declared)) << (*at)[1] << " is not declared in " << (*at)[2];
+  }
+  EXPECT_GT(seen, 60);
+}
+
 }  // namespace
 }  // namespace belljar::test

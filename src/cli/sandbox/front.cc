@@ -48,9 +48,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kStart{60'000}, kGoodbye{2000};
 
 // The command, as its keeper tells of it.
-class RemoteCommand final : public front::CommandControl {
+class ExecCommand final : public front::CommandControl {
  public:
-  RemoteCommand(keeper::Channel& channel, front::Front& front, OverCap over_cap)
+  ExecCommand(keeper::Channel& channel, front::Front& front, OverCap over_cap)
       : channel_(channel), front_(front), over_cap_(over_cap) {}
 
   Result<std::string> run() {
@@ -167,7 +167,7 @@ Result<FrontResult> run_front(keeper::Channel& channel, keeper::Json call, const
   FrontResult end;
   const milliseconds kill_grace{started.message.value("kill_grace_ms", Limits{}.kill_grace.count())};
   front::Front front(stdio, &signals, &terminal, kill_grace);
-  auto result = RemoteCommand(channel, front, over_cap).run();
+  auto result = ExecCommand(channel, front, over_cap).run();
   terminal.restore();
   end.result = BELLJAR_TRY(std::move(result));
   end.output_bytes = front.total();
