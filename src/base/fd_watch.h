@@ -22,7 +22,7 @@ class FdWatch {
   // Calls `ready` on a thread of its own when one of `fds` is, until it returns false or this is destroyed, which waits for the
   // call. The descriptors outlive it. Errors: kResourceExhausted.
   static Result<std::unique_ptr<FdWatch>> begin(std::vector<pollfd> fds, std::function<bool()> ready) {
-    constexpr const char* kFailed = "cannot wait for signals";
+    constexpr const char* kFailed = "cannot watch descriptors";
     auto watch = std::make_unique<FdWatch>();
     if (!watch->over_.valid())
       return Error(Code::kResourceExhausted, kFailed).sys(errno, "eventfd").next("raise the limit of open files (`ulimit -n`)");

@@ -72,6 +72,16 @@ TEST_F(CheckRooms, OnlyLaunchMakesProcesses) {
   }
 }
 
+TEST(CheckDocs, ASourceThatAPageNamesIsThere) {
+  BELLJAR_NEEDS(program("git"));
+  const Tree tree;
+  tree.write("src/kernel/a.cc", "");
+  tree.write("docs/A.md", "see `src/kernel/a.cc`, `kernel/a.cc` and a.cc; tests/x_test.cc stands for many\n");
+  EXPECT_EQ(tree.check("check-docs").exit_code, 0);
+  tree.write("src/kernel/README.md", "\n| mounts | `a.cc`, `gone.cc` |\n");
+  EXPECT_EQ(tree.check("check-docs").out, "src/kernel/README.md:2: there is no gone.cc\n");
+}
+
 TEST_F(CheckRooms, NobodyAsksWhichBackendItHas) {
   EXPECT_EQ(with("src/launch/a.cc", "if (policy.backend == \"native\") return;\n").exit_code, 1);
   EXPECT_EQ(with("src/launch/a.cc", "options.backend = \"native\";\n").exit_code, 0);
