@@ -11,8 +11,9 @@
 //    "streams": [bool, bool, bool]} with a descriptor for each true stream
 //       -> {"started": PID, "kill_grace_ms": N}, with the terminal's other side; then {"result": "..."} (runtime/json.h, without
 //       the streams)
-//       meanwhile taken: {"signal": N}; {"over_limit": "stdout"}, which ends the command with the reason output; after the result:
-//       {"output_bytes": N}, for the log. A connection that closes ends the command.
+//       meanwhile taken: {"signal": N}; {"terminate": true}, TERM and KILL after the grace; {"kill": "why"}; {"over_limit":
+//       "stdout"}, which ends the command with the reason output; after the result: {"output_bytes": N}, for the log. A
+//       connection that closes ends the command.
 //
 // Or {"error": {...}}.
 #pragma once
