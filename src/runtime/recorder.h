@@ -1,5 +1,5 @@
 // Collects what a command uses while it runs, for `belljar learn`. Bounded: a command that touches more paths than kMaxPaths is
-// told apart by complete(). Safe from any thread.
+// known by LearnInput::complete. Safe from any thread.
 #pragma once
 
 #include <atomic>
