@@ -6,7 +6,7 @@
 // translated into the act that would have made it (act_of).
 //
 // Git needs a second look. A directory becomes a git directory by the names in it, and these may
-// come from two sides: some with this commit, others on the host since. Around answers which names
+// come from two sides: some with this commit, others on the host already. Around answers which names
 // will stand after the commit, and, for a change that completes such a directory
 // (Without::kItself), which stood before it. When the change is the last missing name, what is on
 // the host already is judged, too.

@@ -24,7 +24,7 @@ class Recorder {
   // The processes below `init_pid` are counted when one is seen for the first time: when their number grows.
   void attach(int init_pid) noexcept { init_pid_ = init_pid; }
 
-  // What was seen so far, sorted by path; asked for when the command has ended (Touched::lost). `result`, `program` are the
+  // All observations so far, sorted by path; asked for when the command has ended (Touched::lost). `result`, `program` are the
   // caller's to fill in.
   policy::LearnInput input() const;
 
