@@ -1,4 +1,4 @@
-// What a connection to a keeper may ask, one request each:
+// The requests that a keeper answers, one for each connection:
 //
 //   {"protocol": 3, "verb": "info"}                     -> {"processes": N, "execs": N}
 //   {..., "verb": "stats"}                              -> what it uses now (stats.cc)
@@ -52,7 +52,7 @@ void tell_seen(const KeptSandbox& kept, const std::vector<Violation>& violations
 // The same of background processes, since the last command ended.
 void tell_background(const KeptSandbox& kept);
 
-// Who can end the keeper.
+// The means to end the keeper.
 class EndControl {
  public:
   EndControl() = default;
