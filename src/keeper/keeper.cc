@@ -3,9 +3,9 @@
 //
 // A new connection passes the checks from the cheapest to the dearest, and what may wait is done by
 // the connection's thread: a peer that sends no key must not hold up the accepting thread. The
-// peer's user and namespace are read from the socket (SO_PEERCRED, unix(7)), which tells who
-// connected and not who speaks; the key closes that gap. It is compared in a time that does not
-// depend on where it differs.
+// peer's uid and pid are read from the socket (SO_PEERCRED, unix(7)), its user namespace from that
+// pid. They tell who connected and not who speaks; the key closes that gap. It is compared in a
+// time that does not depend on where it differs.
 //
 // The end has an order. The sandbox stops first, while connections still live, so that commands
 // report how they ended. Then the entry is put away, so that a new command finds "ended" and not a
