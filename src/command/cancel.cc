@@ -1,3 +1,9 @@
+// A token is a descriptor that becomes readable once and stays so, so every wait can include it in
+// its poll. A plain token is an eventfd. A token of several (two tokens and a deadline) is an epoll
+// instance that holds their descriptors: epoll(7) lets such a descriptor be polled itself, and it
+// is readable while one of the members is. So no thread has to copy one event to another, and no
+// order of cancelling can be missed. The combined token shares the state of its members, because
+// epoll drops a descriptor when it is closed.
 #include "belljar/cancel.h"
 
 #include <poll.h>

@@ -1,3 +1,12 @@
+// Output under a cap, cut between characters. Capture keeps the head of a stream and counts the
+// rest; the cut is made once, at the end. Head does the same for a stream that is passed on while
+// it comes, where bytes that went out cannot be taken back: a sequence that the cap may cut is held
+// back until it is complete or the stream ends. In both the kept text has no hole: once a byte was
+// dropped, no later byte is kept, even when a shorter one would fit.
+//
+// The lead byte alone tells the length of a UTF-8 sequence (RFC 3629, section 3): C2 to DF two
+// bytes, E0 to EF three, F0 to F4 four. C0, C1 and F5 to FF begin none. Bytes that are no UTF-8 are
+// not touched.
 #include "command/capture.h"
 
 #include <algorithm>

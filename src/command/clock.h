@@ -74,7 +74,7 @@ class Clock {
   bool in_grace() const noexcept { return kill_at_.has_value(); }
   bool hopeless(Time now) const noexcept { return give_up_ && now >= *give_up_; }
 
-  // What is due next. `ending`: it is being ended, and has no time of its own any more.
+  // The next deadline. `ending`: it is being ended, and has no time of its own any more.
   std::optional<Time> next(bool ending) const noexcept {
     std::optional<Time> next;
     for (const auto& at : {ending ? std::nullopt : wall_, ending ? std::nullopt : idle_check_, kill_at_, give_up_}) {

@@ -1,3 +1,12 @@
+// The table of how a command ends. The first cause wins: after a timeout has begun the end, neither
+// a cancellation nor a limit changes what the result says, because the caller has to see what began
+// it.
+//
+// A command that was ended here is never reported as a success, even when it handles TERM and exits
+// with 0. A timeout is 124 as with timeout(1); a limit is 137, since it ends by KILL; a
+// cancellation keeps a code of 128 and more, by which shells say that a signal was the reason, and
+// is 143 otherwise. terminate() and kill() without a cause are the caller's own signals, so the
+// command's own result stands.
 #include "command/ending.h"
 
 #include <sys/wait.h>

@@ -50,8 +50,8 @@ class Ending {
   EndAction terminate(EndMode how, Time now) noexcept;
   // KILL now, without a cause of ours: its result says what it died of.
   EndAction kill(Time now) noexcept;
-  // What is due by `now`; to be asked at each turn. `how`: the way to end it, when its time is over. kGiveUp comes each time until
-  // the clock is told() again.
+  // The action that is due by `now`; to be asked at each turn. `how`: the way to end it, when its time is over. kGiveUp comes each
+  // time until the clock is told() again.
   EndAction due(Time now, EndMode how = EndMode::kGently);
   // Of what has an idle time: see Clock.
   bool idle_check_due(Time now) const noexcept { return !cause_ && clock_.idle_check_due(now); }
@@ -60,7 +60,7 @@ class Ending {
 
   bool ending() const noexcept { return cause_.has_value(); }
   std::optional<Reason> reason() const noexcept { return cause_ ? std::optional(cause_->reason) : std::nullopt; }
-  // What else was to be said of it.
+  // Adds a clause to the cause's message.
   void add(const std::string& text) {
     if (cause_) cause_->message += "; " + text;
   }
@@ -82,7 +82,7 @@ class Ending {
 // 128 + n with the reason, or the program's own code.
 void set_exit(ExecResult& result, int wait_status);
 
-// What wait4(2) says of all its processes; the memory is the largest one's.
+// The usage that wait4(2) reports for all its processes; the memory is the largest one's.
 Usage usage_of(const rusage& usage) noexcept;
 
 // Of a command that its caller had cancelled before it was sent.

@@ -1,3 +1,20 @@
+// The handle of a spawned command. Three objects share the work. RunningCommand is the command on
+// its transport. Followed owns the thread that reads it to its end, whether anybody waits or not: a
+// pipe that nobody reads would stop the command. Handle is what the caller has, and only forwards.
+//
+// Who keeps Followed alive decides how the command ends. The last handle cancels the command and
+// then waits for the thread. A detached command is kept by its sandbox (DetachedCommands), so the
+// handle may go; the thread takes the entry out at the command's end, because its pipes and
+// eventfds stay open until then. Both clear() and leave() let the entries be destroyed after the
+// lock is released: that destruction joins a thread, and the thread takes the same lock.
+//
+// A callback may destroy the last handle of its own command. Then ~Followed runs on the very thread
+// that it would join, so it detaches the thread instead, and the thread goes on with the shared
+// State. In a forked child there is no such thread at all, so ~Handle abandons the command there
+// and does not join.
+//
+// A result that nobody fetched is given back (RunningCommand::give_back) with what it says of the
+// sandbox. Either the thread or ~Followed is the last to know, so both check under the same mutex.
 #include "command/process.h"
 
 #include <signal.h>

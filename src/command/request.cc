@@ -1,3 +1,7 @@
+// Defaults and caps of a command's options. exec and spawn differ on purpose: exec blocks its
+// caller, so it always has a timeout (five minutes at most, where the policy names no other), while
+// a spawned command may run as long as its sandbox unless its options or the policy name a timeout.
+// The caller can only shorten the policy's cap.
 #include "command/request.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a command is asked to be, whichever backend runs it, and the defaults and caps of what its caller left out.
+// The request for one command, whichever backend runs it, and the defaults and caps of what its caller left out.
 #pragma once
 
 #include <chrono>

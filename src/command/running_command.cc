@@ -1,3 +1,12 @@
+// The loop that all transports share. A turn first takes what has come (look), then does what is
+// due, then waits. In another order a command that ended in time could be reported as timed out
+// when this thread was late. over() is checked after each step, because each of them may find the
+// end.
+//
+// Requests from other threads are one atomic number that only grows, kNone to kKill, and an eventfd
+// that wakes the wait. A stricter request replaces a weaker one, and a weaker one after it is
+// ignored, so two threads that ask at once cannot soften an end that has begun. After detach() the
+// caller's token and the timeout do not count any more; terminate and kill still do.
 #include "command/running_command.h"
 
 #include <chrono>

@@ -33,7 +33,7 @@ class RunningCommand {
   // Blocks until the command has ended. What a callback threw comes out of here, after the command's end. Errors: it was never
   // started, and that was not the program's fault.
   Result<ExecResult> finish();
-  // What finish() gave, and nobody will read.
+  // Takes back a result of finish() that nobody will read.
   virtual void give_back(ExecResult& /*unread*/) {}
 
   // --- from any thread
@@ -68,9 +68,9 @@ class RunningCommand {
   virtual void advance_end(EndAction act) = 0;
   // How it would be ended now, where there is time for a grace.
   virtual EndMode end_mode() const { return EndMode::kGently; }
-  // What came of it, once it is over().
+  // The command's result, once it is over().
   virtual Result<ExecResult> result() = 0;
-  // Whether somebody wants its end, or leaves it.
+  // Acts on a request or a token that asks for its end.
   virtual void handle_control();
 
   // --- what it uses

@@ -1,4 +1,4 @@
-// What becomes of a command's output: to its caller's callbacks as it arrives, and up to the cap into its result.
+// The way of a command's output: to its caller's callbacks as it arrives, and up to the cap into its result.
 #pragma once
 
 #include <atomic>

@@ -1,4 +1,15 @@
 // Audit: to a callback, or to a trail that refuses work it cannot record.
+//
+// An audit trail is worth something only when no work escapes it, so the room for a record is
+// reserved before the call (AuditTrail::reserve) and a call that finds none is refused. The end of
+// a call can fail to be written all the same. Such a record stays owed, in order, and the next call
+// pays first: it is refused as long as the debt cannot be written. stop() is the one call that is
+// never refused, because a sandbox must end whatever the disk says.
+//
+// A spawned command has a start record at once and an end record later, which carries the number of
+// the start. The end is told by wait(), or by the handle's destructor when nobody waited. told_ is
+// exchanged atomically, since two threads may wait for one command and only one record is due. A
+// forked child's copy of the handle tells nothing (is_ours): the command is the parent's.
 #include <algorithm>
 #include <atomic>
 #include <deque>

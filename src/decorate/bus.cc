@@ -1,4 +1,13 @@
 // The bus: bounded queues, of which a slow subscriber loses the oldest.
+//
+// A publisher never waits for a subscriber. Each subscription has a bounded queue, and a full one
+// loses its oldest event and counts it: a reader that is late cares more for what happens now. To
+// block the publisher would let a slow reader slow down the sandbox, and an unbounded queue would
+// only move the loss to memory.
+//
+// The bus holds subscriptions weakly, so one that its owner dropped goes by itself. The bus's mutex
+// is held over the numbering and all deliveries, hence all queues have the same order. A filter's
+// `also` runs under it, and therefore must not call the bus again.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

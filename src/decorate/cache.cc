@@ -1,4 +1,16 @@
 // Results of commands declared pure.
+//
+// Results may be answered from here only while the world of the command is the same. There is no
+// list of what a command reads, so any call that may write clears all. `writers_` counts such calls
+// under way: nothing is answered or kept while one runs. `generation_` grows with the begin and the
+// end of each: a pure command that overlapped with a writer began in another generation than it
+// ended in, and is not kept. A spawned process may write at any time, so after one nothing is
+// cached until stop().
+//
+// Kept are plain results only: exited by itself, nothing cut, nothing refused. A refusal has to be
+// told each time, with its own time and number. The age counts from the command's begin, because
+// what it read may have changed while it ran. A hit still asks the inner sandbox for stat("."), so
+// that a sandbox that has ended answers as one.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What decorators need of a call: its words, and processes that are forwarded.
+// Helpers of decorators: the text of a call, and processes that are forwarded.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@ std::string text_of(const NetworkRules& rules);
 // "TITLE a, b", or nothing of none.
 std::string text_of(const std::vector<std::string>& hosts, std::string_view title);
 
-// What is told of a call whose callback threw: its end, which the caller gets as that exception.
+// The error that records show for a call whose callback threw; the caller gets the exception itself.
 Error callback_threw();
 
 class ForwardedProcess : public Process {

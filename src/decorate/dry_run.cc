@@ -1,4 +1,10 @@
 // Dry run: commands are told and not executed, writes are kept in memory (dry_run_files.h).
+//
+// Each pretended call is first checked as the real one would be, and told to the observer only when
+// it passed: a rehearsal that passes more than the real thing is worth little. Calls whose effect
+// cannot be shown (watches, snapshots, rules for hosts) are refused and not pretended. glob and
+// grep are asked of the inner sandbox; then the names that the overlay changed are taken out and
+// the overlay's own added.
 #include <algorithm>
 #include <chrono>
 #include <cstddef>

@@ -1,3 +1,17 @@
+// An overlay in memory. nodes_ holds what was pretended (a file, a directory, or "gone") under
+// resolved paths; everything else is asked of the inner sandbox. A node hides all that the inner
+// sandbox has below it: a directory that was removed and made again is empty, as it would be.
+//
+// Paths are resolved here, component by component, and not by the inner sandbox: a link may lead
+// into a directory that only this overlay knows, and `..` behind a link means the parent of what
+// the link leads to, path_resolution(7). A link that leads out of the workspace and its roots is
+// refused, as inside. At most kMostLinks are followed, as the kernel does, so a loop of links ends.
+//
+// A rename cannot be a note "this is now there", since later writes below both names would have to
+// be followed through it. It copies instead: each name below gets a node, and a file's node names
+// its source in the inner sandbox, so no content is read. Where that does not work, it says so
+// (kUnimplemented): a link would mean something else from another directory, and a very large tree
+// would fill memory.
 #include "decorate/dry_run_files.h"
 
 #include <algorithm>

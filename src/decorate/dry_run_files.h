@@ -23,7 +23,7 @@ class DryRunFiles {
  public:
   explicit DryRunFiles(Sandbox& inner) : inner_(inner) {}
   void forget() { nodes_.clear(); }
-  // What is asked of the inner sandbox from now on has these.
+  // Calls of the inner sandbox have these options from now on.
   void use(CallOptions call) { call_ = std::move(call); }
 
   // Links are followed on the way, and at the end when `follow`; what is behind a "/" or "." at the end is a directory.
@@ -40,9 +40,9 @@ class DryRunFiles {
   Result<void> rename(const std::string& from, const std::string& to);
   Result<void> remove(const std::string& path, Depth depth);
 
-  // What inner.glob and inner.grep found of it still stands as it is.
+  // True when results of inner.glob and inner.grep for this path still hold.
   bool is_as_inside(const std::string& path) const { return !nodes_.contains(path) && !hidden_by_parent(path); }
-  // What fits `pattern`, which the inner sandbox took.
+  // The names of the overlay that fit `pattern`, which the inner sandbox accepted.
   std::vector<std::string> written(const std::string& pattern);
 
  private:

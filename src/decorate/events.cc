@@ -1,4 +1,18 @@
 // with_events: what goes through a sandbox, and what it uses, as events.
+//
+// Two sources of events: calls that pass through, told by the caller's thread, and samples, told by
+// a thread of the decorator. The sampler is begun after start() succeeded and ended before stop(),
+// so that it never asks a sandbox that is gone. It is ended by a cancel token as well as by its
+// flag, because a call to a remote service may be under way.
+//
+// Processor use is the difference of two readings over the time between them, so the first sample
+// comes after one interval. The walk of the workspace goes on where it was at each sample and takes
+// a tenth of the time at most; `disk` is what the last complete walk found. An alert is raised at
+// its threshold and taken back kBack points below it. Without that gap a value at the threshold
+// would raise one at each sample.
+//
+// In a forked child the thread does not exist. The child abandons the sampler without a join, and
+// what it begins from then on is its own.
 #include "belljar/events.h"
 
 #include <fcntl.h>

@@ -1,4 +1,13 @@
 // Write quota and rate limit.
+//
+// The write quota is taken before the write by compare-and-exchange and given back when the write
+// fails: with a check before and an addition after, two writes at once could exceed it together.
+//
+// The rate limit is a token bucket whose count may become negative. A caller that has to wait takes
+// its token at once and so reserves a turn in the future; the next one sees the lower count and
+// gets the turn after it. So nobody has to be woken in order, and the wait needs no condition
+// variable: it is a poll of the cancel token up to that time. A turn further away than the patience
+// is refused and takes nothing.
 #include <poll.h>
 
 #include <algorithm>

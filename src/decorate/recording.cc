@@ -1,4 +1,15 @@
 // Record and replay: every call and its answer as a line of JSON.
+//
+// A recording is one line of JSON for each call, with the call as its key. A replay answers by that
+// key and not by position: calls of several threads may come in another order the next time. Equal
+// calls are answered in the order in which they were recorded, each once, so `stat` before and
+// after a write gives both answers. A call that was never recorded is an error: a replay guesses
+// nothing.
+//
+// The line is written after the call, when its answer is known. A recording that cannot be written
+// fails the call, because its replay would lack it. Whether the sandbox ran when the recording
+// began is read from the first call, `stop` aside, that succeeded: where that is not `start`, it
+// must have run.
 #include <fcntl.h>
 
 #include <atomic>

@@ -1,4 +1,17 @@
 // Secrets out of the output.
+//
+// A secret may come in pieces: the stream of a callback is cut anywhere. So the redactor is a
+// stream that holds back an end which could be the beginning of a secret, until more comes or the
+// command ends. The result of exec is whole and needs that only where the output was cut
+// (clean_cut): there the rest will never come, and the beginning of a secret must not stay.
+//
+// A match of grep is one line, and a secret may span several. So the file is read (its first 16
+// MiB) and redacted as a whole, and the lines come from that text. Matches for which there was no
+// time left are dropped, and the result says that it is not complete.
+//
+// The last handle may be destroyed within a callback of the same command. Giving out what was held
+// back would then call the function that is running, so runs_here() compares thread ids and gives
+// out nothing.
 #include "belljar/redact.h"
 
 #include <algorithm>

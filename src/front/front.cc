@@ -1,3 +1,22 @@
+// The loop of a front. Each turn first does what is due by the clock, then polls, then moves bytes,
+// and only then lets the command look at its own descriptors. The order of the last two matters:
+// the end of a command is found in CommandControl::handle(), and by then the pumps have read what
+// poll reported in the same turn.
+//
+// The end comes in two steps. ended() says that nothing of the command writes any more: no input is
+// relayed from then on, and input that came from a file and was not consumed goes back to it. The
+// outputs are still drained, because a pipe keeps bytes after its writers died. The draining does
+// not wait for EOF: a process that escaped, or another process of the same sandbox, may hold the
+// write end open for ever. It stops when a poll with no timeout finds nothing and no pump holds
+// bytes, or when more than kDrainAtMost came after the end, which is more than a pipe can have
+// held, or at the deadline that ended() was given.
+//
+// Signals arrive as readable descriptors (signals.h), so none interrupts a turn. A stop needs two
+// cases. When the front is told to stop, it sends SIGSTOP to the command, because the kernel drops
+// SIGTSTP for an orphaned process group. When the job in the command's own terminal stopped, the
+// front stops its own group by SIGTSTP: then the caller's shell sees a stopped job, and where no
+// shell could continue it the kernel drops the signal and the command is continued at once. See
+// signal(7) and POSIX.1-2017, XSH 2.4.3.
 #include "front/front.h"
 
 #include <signal.h>

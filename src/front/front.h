@@ -1,7 +1,7 @@
 // The one loop of a front: how a signal of the caller reaches the command, how its streams move, whose terminal is raw, and what is
 // still delivered once it has ended. The same for `run`, for `exec` in a sandbox that stays, and for containers and clouds.
 //
-// What a front does with signals: INT, TERM, HUP, QUIT, USR1 and USR2 are passed on. A second INT soon after the first means KILL.
+// Signals: INT, TERM, HUP, QUIT, USR1 and USR2 are passed on. A second INT soon after the first means KILL.
 // TERM, or a terminal that goes away, means the end: KILL follows after the grace (term_grace.h). TSTP stops the command and then
 // us, CONT continues both. WINCH is a new size of its terminal. Once the command has ended, a signal that would end us ends the
 // waiting for slow readers.
@@ -28,7 +28,7 @@ namespace belljar::front {
 
 using Time = std::chrono::steady_clock::time_point;
 
-// Who holds the command. Called by Front::run() alone, on its thread.
+// The holder of the command, as the loop sees it. Called by Front::run() alone, on its thread.
 class CommandControl {
  public:
   static constexpr std::size_t kMostFds = 12;
@@ -42,12 +42,12 @@ class CommandControl {
   virtual void kill() = 0;
   // Of a terminal that is not a pty of Stdio's.
   virtual void resize(const winsize& /*size*/) {}
-  // What to poll for until the end, at most kMostFds; returns how many.
+  // Adds the descriptors to poll until the end, at most kMostFds; returns how many.
   virtual std::size_t add_pollfds(pollfd* into) = 0;
   // `fds` are those of add_pollfds with revents, after the end none; `moved`: bytes did. The streams have had their turn, so they
   // are complete where the end is found here.
   virtual void handle(std::span<const pollfd> fds, bool moved) = 0;
-  // What is due next, and the time to do it; until the end.
+  // next(): the time of the next deadline; on_time(): acts on those that have passed. Both until the end.
   virtual std::optional<Time> next() const { return {}; }
   virtual void on_time(Time /*now*/) {}
 };
@@ -71,7 +71,7 @@ class Front {
   // ^Z was typed into the command's own terminal and its job has stopped.
   void stop_with_command(CommandControl& command);
 
-  // What the result says of a command that we killed because it had been told to end; empty: it had not.
+  // The result's message for a command that we killed because it had been told to end; empty: it was not.
   std::string killed_because() const;
   // "stdout" or "stderr", when one of them has more than the cap.
   const char* over_cap() const noexcept;

@@ -1,3 +1,21 @@
+// One direction of one stream, with one buffer. The source is polled only while the buffer is
+// empty, so a slow reader of ours makes the command's own writes block, as it would without us.
+//
+// No call here may block, and O_NONBLOCK may not be set on a descriptor that is shared with the
+// caller: the flag belongs to the open file description, open(2), and the caller's shell would get
+// EAGAIN. The kinds of descriptors need different ways. Pipes and terminals are opened anew through
+// /proc/self/fd, which makes a description of our own. A socket cannot be opened so; it takes
+// MSG_DONTWAIT with each call. Where opening anew is refused, a pipe or terminal stays blocking:
+// then the pump writes only after POLLOUT and only as much as the kernel promises room for at that
+// moment.
+//
+// A cap on the output may fall inside a UTF-8 character. Head (command/capture.h) keeps up to three
+// bytes back until the next read shows whether the character still fits, so the pump carries them
+// over between two reads, and writes them when the source ends.
+//
+// A regular file as input is read ahead of the command. The file offset is shared with the caller,
+// so give_back() moves it back by what lies in our buffer and in the pipe. The size of the latter
+// is asked of a second read end (FIONREAD), because the command's own is closed by then.
 #include "front/pump.h"
 
 #include <fcntl.h>

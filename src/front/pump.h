@@ -18,7 +18,7 @@
 
 namespace belljar::front {
 
-// What a descriptor of the caller is, as far as handing it in goes.
+// The kind of a caller's descriptor, as far as handing it in goes.
 enum class FdKind { kClosed, kNull, kPipe, kRegular, kSocket, kTerminal, kOther };
 FdKind fd_kind(int fd) noexcept;
 // True for the kinds that a command may hold itself (see stdio.h).

@@ -1,3 +1,17 @@
+// Signals as descriptors, signalfd(2). A handler could do almost nothing safely and would race with
+// the poll; a blocked signal simply stays pending until the loop reads it. There are two
+// descriptors over the same pending signals: fd() is read by the loop, and ending_fd() is only
+// polled, by a start that has no loop yet and is to be given up when INT, TERM, HUP or QUIT comes.
+// A signal that was ignored at our start is left out, because signalfd would turn what nohup(1)
+// protects from into a signal that is passed on.
+//
+// SIGPIPE, SIGXFSZ, SIGTTOU and SIGTTIN are blocked, too, but nobody reads them: the call that
+// caused them fails with an errno, which the pumps handle. To ignore them would have the same
+// effect here, but ignored signals are inherited through execve(2).
+//
+// The destructor takes pending signals out before it restores the mask. They were meant for a
+// command that has ended, and without this they would end the caller's program at the moment the
+// mask opens.
 #include "front/signals.h"
 
 #include <pthread.h>

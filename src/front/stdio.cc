@@ -1,3 +1,14 @@
+// The choice for each of the three descriptors: hand it in, relay it through a pipe of ours, or put
+// a pty in its place. stdio.h says why only pipes and /dev/null are handed in.
+//
+// A pipe is relayed too when somebody counts or watches its bytes: a cap on the output and an idle
+// timeout both need every byte to pass here. When descriptors 1 and 2 of the caller are the same
+// file and both are relayed, they share one pipe. With two pipes the order of the lines would be
+// lost, because each would be read for itself. Captured or capped streams stay apart, because each
+// has its own buffer or cap.
+//
+// Only our end of a pipe is made non-blocking. The two ends of a pipe have separate open file
+// descriptions, so the command's end blocks as programs expect.
 #include "front/stdio.h"
 
 #include <fcntl.h>

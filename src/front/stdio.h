@@ -1,4 +1,4 @@
-// What becomes of descriptors 0, 1 and 2 of a command.
+// The choice for descriptors 0, 1 and 2 of a command: handed in, relayed, captured, or a pty.
 //
 // A descriptor that is handed in can be re-opened through /proc/self/fd with other rights than it was given: a log file opened for
 // appending becomes a host file open for reading and writing, a terminal becomes a place to push input into (TIOCSTI,
@@ -38,8 +38,8 @@ struct StdioOptions {
   bool watch = false;                // relay pipes too: somebody waits for silence
   std::optional<std::uint64_t> cap;  // of each stream, captured or relayed; sets `watch`
   int host[3] = {0, 1, 2};           // the caller's descriptors; -1: /dev/null
-  // Who opens /dev/stdout inside: anonymous pipes are given to them, else a command that was given root's pipe but is not root gets
-  // EACCES from `echo text > /dev/stderr`. FIFOs in a directory are left alone.
+  // The user that opens /dev/stdout inside: anonymous pipes are given to them, else a command that was given root's pipe but is not
+  // root gets EACCES from `echo text > /dev/stderr`. FIFOs in a directory are left alone.
   std::optional<std::pair<uid_t, gid_t>> owner;
 };
 

@@ -1,4 +1,4 @@
-// What follows a TERM that a front passes on to its command's group: KILL, once the grace has passed or when it is told again.
+// After a TERM that a front passes on to its command's group KILL follows, once the grace has passed or TERM comes again.
 #pragma once
 
 #include <chrono>

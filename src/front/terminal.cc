@@ -1,3 +1,14 @@
+// Raw mode of the caller's terminal while a pty of the sandbox is in use, so that every key, ^C
+// included, reaches the line discipline inside. The modes belong to the terminal and outlive us, so
+// each way out has to put them back: the destructor, a stop (Front::suspend), and a crash. For the
+// last a handler is installed for signals that end the process and do not arrive through Signals;
+// it calls only tcsetattr(3) and raise(3), which signal-safety(7) allows. SIGKILL leaves the
+// terminal raw, and nothing can be done about that here.
+//
+// Raw mode is entered only from the foreground: a background job that changed the modes would
+// change them under the program that is reading. The loop asks again (kForegroundCheck) until `fg`
+// made us the foreground group. The saved modes are read anew at each entry, because the shell may
+// have changed them while we were stopped.
 #include "front/terminal.h"
 
 #include <signal.h>

@@ -1,3 +1,11 @@
+// A small parser of the output that goes to a terminal. It notes which private modes a program
+// switched on, so that they can be switched off again when the program was killed and could not do
+// it. It follows escape sequences across reads, keeps no text, and knows only the listed modes;
+// everything else in the output passes unseen. A sequence longer than kLongest is skipped, so no
+// output makes it grow.
+//
+// A full reset (RIS) would be simpler, and would also clear the user's screen; this
+// undoes only what was seen to be on.
 #include "front/terminal_modes.h"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// What a program on a pty switched on in the user's terminal by escape sequences: the alternate screen, the mouse, pasting in
-// brackets, another way to send keys. A program that ends by itself switches it off. One that was killed cannot, and then the shell
-// would get every movement of the mouse as text.
+// The modes that a program on a pty switched on in the user's terminal by escape sequences: the alternate screen, the mouse,
+// pasting in brackets, another way to send keys. A program that ends by itself switches it off. One that was killed cannot, and
+// then the shell would get every movement of the mouse as text.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@ class TerminalModes {
  public:
   // The program's output, in pieces as they come.
   void read(std::string_view output);
-  // What switches off all that is on; empty: nothing is.
+  // The bytes that switch off all that is on; empty: nothing is on.
   std::string undo() const;
 
  private:

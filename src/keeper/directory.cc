@@ -1,3 +1,22 @@
+// Which sandboxes live is answered by the kernel and by no file's text. The keeper holds a record
+// lock, fcntl(2), on `lock` in its entry. Whatever ends the keeper, SIGKILL included, releases it,
+// and F_GETLK names the pid of the holder. flock(2) would tell only that somebody has the lock, not
+// who; a pid file would name a process that may be another one by now.
+//
+// A record lock has a trap: any close of any descriptor of that file by the process releases it. So
+// the keeper never opens its own `lock` a second time, and retire() with `own` skips the question.
+//
+// A second lock, flock(2) on `.lock` in the directory itself, makes each change whole for other
+// commands: the check of a name and the making of its entry are one step, and nobody lists an entry
+// that is half made. It is held for moments only; the record lock lasts as long as the sandbox.
+//
+// An entry that has ended is moved, not marked: what lies in `ended/` needs no lock to be known as
+// over. Its socket, lock and key go before the move, so nobody connects to what has ended. Where
+// the move fails, the entry is removed, since an entry without a keeper would otherwise stay for
+// ever.
+//
+// The socket is bound and reached through /proc/self/fd/N, because sun_path holds 108 bytes,
+// unix(7), and a runtime directory may have a longer name.
 #include "keeper/directory.h"
 
 #include <dirent.h>

@@ -20,7 +20,7 @@ namespace belljar::keeper {
 
 inline constexpr std::size_t kMostEnded = 16;
 
-// What is known of a sandbox without asking its keeper. Times are milliseconds since 1970.
+// The facts about a sandbox that are known without asking its keeper. Times are milliseconds since 1970.
 struct About {
   std::string id, name;  // name may be empty
   std::string workspace, policy, backend;

@@ -1,3 +1,15 @@
+// The log of a kept sandbox, bounded in memory and on disk. Lines are numbered from the start and
+// never renumbered, so a reader that comes back with its last number learns how many lines it
+// missed: the deque holds the last of them, and the number of the first is the next number minus
+// the deque's size.
+//
+// On disk there are two files. When the newer one is full it replaces the older one by rename(2),
+// so the disk holds about twice kLogBytes at most. To cut the head off one file would mean to
+// rewrite it for each line. A failure of the file is not told: the log must not be the reason why a
+// command fails, and who asks while the sandbox lives is answered from memory.
+//
+// Secrets are taken out before the text is shortened: a secret that the cut had halved would not be
+// recognised any more.
 #include "keeper/event_log.h"
 
 #include <fcntl.h>

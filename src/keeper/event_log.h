@@ -1,4 +1,4 @@
-// What happened in one kept sandbox: the last part of it in memory for who asks, the same in files for who asks afterwards.
+// The events of one kept sandbox: the last part of them in memory for readers while it lives, the same in files for later ones.
 #pragma once
 
 #include <chrono>

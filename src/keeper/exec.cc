@@ -1,4 +1,20 @@
 // One command of a kept sandbox, from a front in another process.
+//
+// A command of a kept sandbox has two watchers here. This thread reads what the front says while
+// the command runs: signals, a stream over its limit, the number of output bytes at last. The
+// Waiter's thread waits for the command's end and sends the result. One thread cannot do both,
+// since each wait is without an end. Channel allows one sender beside one receiver: after `started`
+// this thread sends nothing more.
+//
+// The order at the end: the result goes to the front, the front delivers the rest of the output and
+// then says how much there was, and only then the log gets its line, which has that number. When
+// the front is gone instead, receive() fails, ~Waiter cancels the command, and the line is written
+// with 0 bytes.
+//
+// The front holds the streams, so it alone can see that one is over its limit; the keeper only
+// kills and explains. Each descriptor is checked again here although the front sends none but
+// pipes: the peer is the same user, but what is handed in can be opened anew inside, with other
+// rights (front/stdio.h).
 
 #include <signal.h>
 

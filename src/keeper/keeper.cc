@@ -1,3 +1,20 @@
+// The life of a keeper. One thread accepts, watches the clock and takes signals; each connection
+// has a thread of its own, because an `exec` or a log that is followed waits as long as it likes.
+//
+// A new connection passes the checks from the cheapest to the dearest, and what may wait is done by
+// the connection's thread: a peer that sends no key must not hold up the accepting thread. The
+// peer's uid and pid are read from the socket (SO_PEERCRED, unix(7)), its user namespace from that
+// pid. They tell who connected and not who speaks; the key closes that gap. It is compared in a
+// time that does not depend on where it differs.
+//
+// The end has an order. The sandbox stops first, while connections still live, so that commands
+// report how they ended. Then the entry is put away, so that a new command finds "ended" and not a
+// dead socket. Then those who wait in `kill` are told, so the end that they are told of is one that
+// `ls` shows already. Only then receivers are woken and threads joined: a thread that waits for
+// stopped_ could not be joined before.
+//
+// CLOCK_BOOTTIME is the clock of the expiry: it counts time in which the machine was suspended,
+// clock_gettime(2), which CLOCK_MONOTONIC does not.
 #include "keeper/keeper.h"
 
 #include <fcntl.h>

@@ -1,3 +1,11 @@
+// One request for each connection. After its request a peer that follows or measures has nothing
+// more to say, so anything readable there, or its end, means that it left. Waits are bounded by
+// kLookAgain and then look again whether the sandbox has ended: a pager that stands still may wait
+// as long as it likes, but must not keep the keeper from ending. Logs go in pieces, each after
+// POLLOUT, for the same reason.
+//
+// The protocol's number is compared first. The program may have been updated while the keeper runs
+// on.
 #include "keeper/serve.h"
 
 #include <poll.h>

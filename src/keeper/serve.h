@@ -1,4 +1,4 @@
-// What a connection to a keeper may ask, one request each:
+// The requests that a keeper answers, one for each connection:
 //
 //   {"protocol": 3, "verb": "info"}                     -> {"processes": N, "execs": N}
 //   {..., "verb": "stats"}                              -> what it uses now (stats.cc)
@@ -11,8 +11,9 @@
 //    "streams": [bool, bool, bool]} with a descriptor for each true stream
 //       -> {"started": PID, "kill_grace_ms": N}, with the terminal's other side; then {"result": "..."} (runtime/json.h, without
 //       the streams)
-//       meanwhile taken: {"signal": N}; {"over_limit": "stdout"}, which ends the command with the reason output; after the result:
-//       {"output_bytes": N}, for the log. A connection that closes ends the command.
+//       meanwhile taken: {"signal": N}; {"terminate": true}, TERM and KILL after the grace; {"kill": "why"}; {"over_limit":
+//       "stdout"}, which ends the command with the reason output; after the result: {"output_bytes": N}, for the log. A
+//       connection that closes ends the command.
 //
 // Or {"error": {...}}.
 #pragma once
@@ -51,7 +52,7 @@ void tell_seen(const KeptSandbox& kept, const std::vector<Violation>& violations
 // The same of background processes, since the last command ended.
 void tell_background(const KeptSandbox& kept);
 
-// Who can end the keeper.
+// The means to end the keeper.
 class EndControl {
  public:
   EndControl() = default;

@@ -1,3 +1,15 @@
+// Frames over a stream socket. The descriptors of a message travel with the first byte of its
+// frame, as SCM_RIGHTS (unix(7)), so they have arrived by the time that the frame is complete. They
+// are collected until then. No side sends two messages with descriptors on one connection
+// (serve.h), so descriptors cannot be given to the wrong message.
+//
+// Frames are judged before they are trusted: a length beyond kMostBytes, more descriptors than any
+// message has, ancillary data that was cut (MSG_CTRUNC), or a value that is no object ends the
+// connection. After one of these the position in the stream is not known any more, so there is
+// nothing to go on from.
+//
+// receive() keeps a part of a frame for the next call, so that a timeout in the middle loses
+// nothing.
 #include "keeper/wire.h"
 
 #include <fcntl.h>

@@ -21,7 +21,7 @@ namespace belljar::keeper {
 
 using Json = nlohmann::json;
 
-// What both sides must agree on; a keeper may be older than the program that talks to it.
+// The version of the protocol, on which both sides must agree; a keeper may be older than the program that talks to it.
 inline constexpr int kProtocol = 3;
 // More than execve takes of arguments and environment together.
 inline constexpr std::uint32_t kMostBytes = 16U << 20;

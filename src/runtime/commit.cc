@@ -1,4 +1,15 @@
-// belljar::txn::commit: the room txn knows how, the broker's rules say what may get its final name on the host.
+// belljar::txn::commit: the room txn knows how, the broker's rules say what may get its final name
+// on the host.
+//
+// A commit gives names on the host to what a command wrote into a layer. The broker's rules, which
+// judge acts of a command that runs, decide here which of these names the host gets. A change is
+// translated into the act that would have made it (act_of).
+//
+// Git needs a second look. A directory becomes a git directory by the names in it, and these may
+// come from two sides: some with this commit, others on the host already. Around answers which names
+// will stand after the commit, and, for a change that completes such a directory
+// (Without::kItself), which stood before it. When the change is the last missing name, what is on
+// the host already is judged, too.
 #include "txn/commit.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What an embedder gives (a policy written in code, a directory, an environment) as what the other rooms take.
+// Turns an embedder's input (a policy written in code, a directory, an environment) into the input of the other rooms.
 #pragma once
 
 #include <map>
@@ -27,7 +27,7 @@ struct Embedded {
 // kPermissionDenied for the workspace; kInvalidArgument for the policy.
 Result<Embedded> embed(const Policy& policy, const std::string& workspace, const std::map<std::string, std::string>& caller_env);
 
-// What looks into TLS in a program that links the library.
+// The TLS interceptor of a program that links the library.
 egress::MakeInterceptor library_interceptor() noexcept;
 
 }  // namespace belljar::runtime

@@ -1,3 +1,15 @@
+// Values of credentials live in pages of their own. MADV_WIPEONFORK gives a forked child zeros in
+// their place, and MADV_DONTDUMP keeps them out of core dumps, madvise(2); mlock(2) keeps them out
+// of swap as far as RLIMIT_MEMLOCK allows, and is not required. A value is read from the variable
+// or the file straight into its page: a std::string on the way would leave a copy on the heap.
+//
+// The command gets a placeholder instead, of the same length as the value. clean() also replaces
+// the value wherever else it stands in the environment, because a variable of another name may hold
+// it, alone or within a longer text.
+//
+// Programs find certificates in different ways. Many read variables, which name kBundle; some read
+// fixed paths of their distribution, so these are shown with one root more where they exist; Java
+// has a key store of its own.
 #include "runtime/interception.h"
 
 #include <fcntl.h>

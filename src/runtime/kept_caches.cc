@@ -1,3 +1,15 @@
+// A pool is called after the device and inode of its workspace, which make a short name of any
+// path. Inode numbers are used again once a directory is gone, so the pool holds the workspace's
+// path, too, and is emptied when that is another one.
+//
+// The lock and the removal meet at one point. Who removes a pool locks it, renames it out of the
+// way and deletes it there. A process that had opened the lock's file before the rename would lock
+// a file in a pool that is being deleted. So lock_pool() compares, after locking, what it holds
+// with what the name leads to now, and begins again where they differ. A removal that was
+// interrupted leaves a `gone-` directory, which the next sweep deletes.
+//
+// A lock that is held is asked for again for a few milliseconds: who lists pools holds each for a
+// moment, and a run must not lose its caches because of that.
 #include "runtime/kept_caches.h"
 
 #include <dirent.h>

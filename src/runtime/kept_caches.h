@@ -15,7 +15,7 @@
 
 namespace belljar::runtime {
 
-// What to put in Workplace::kept_caches: nothing where the policy does not ask for it. Never fails: where they cannot be kept,
+// The value for Workplace::kept_caches: nothing where the policy does not ask for it. Never fails: where they cannot be kept,
 // KeptCaches::why_not says why and the command runs all the same.
 std::optional<backend::KeptCaches> keep_caches(const Policy& policy, const std::string& workspace, const std::string& state_dir);
 
@@ -35,7 +35,7 @@ Result<std::vector<KeptPoolInfo>> list_kept_caches(const std::string& state_dir)
 
 // Errors: kFailedPrecondition, a sandbox uses them; of the file system.
 Result<void> remove_kept_caches(const KeptPoolInfo& pool);
-// What an earlier removal was kept from finishing.
+// Finishes removals that were interrupted.
 Result<void> sweep_kept_caches(const std::string& state_dir);
 
 }  // namespace belljar::runtime

@@ -1,4 +1,20 @@
 // Choosing the mechanism of each limit. Watching them while the command runs: limits_watch.cc.
+//
+// Each limit takes the strictest mechanism that this machine gives: a control group, else an
+// rlimit, else samples with a kill, else nothing, and its clause in the report says which and how
+// far. A limit that nothing holds is no error here; check_required() (enforcement.cc) decides
+// whether the run may go on.
+//
+// The group comes first because it counts the whole tree and the kernel enforces it at once. An
+// rlimit bounds each process (RLIMIT_DATA) or the whole user (RLIMIT_NPROC), so for the memory and
+// the processes of a tree it is partial, except RLIMIT_NPROC in a user namespace of the sandbox's
+// own. Mechanisms that would not be the limit are left out: RLIMIT_AS also counts what runtimes
+// reserve and never use, RLIMIT_CPU bounds seconds and no rate, and an affinity can be changed from
+// inside.
+//
+// The sweeper is started right after the group is made, so that the group is removed even when this
+// process is killed (launch/sweeper.h). Sources: getrlimit(2), setrlimit(2), cgroups(7) and the
+// kernel's cgroup-v2.rst; docs/design/limits.md has the table.
 #include "runtime/limits.h"
 
 #include <fcntl.h>

@@ -29,7 +29,7 @@ namespace belljar::runtime {
 
 using SteadyTime = std::chrono::steady_clock::time_point;
 
-// What the command will live in, as far as it decides how a limit can be held.
+// The command's surroundings, as far as they decide how a limit can be held.
 struct LimitContext {
   bool pid_namespace = true;
   bool user_namespace = true;      // a fresh one: RLIMIT_NPROC counts in it alone
@@ -58,7 +58,7 @@ struct Hit {
   bool kill = false;    // our task: end the tree. False: the kernel has already refused or ended what went over
 };
 
-// What the limits say about a command that ended.
+// The limits' verdict on a command that ended.
 struct Finish {
   std::vector<std::string> limits_hit;
   std::optional<Reason> reason;  // set when a limit is why it ended

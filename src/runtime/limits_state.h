@@ -1,4 +1,4 @@
-// What a LimitSet holds. Shared by limits.cc (choosing) and limits_watch.cc (sampling and the end); nobody else includes it.
+// The state of a LimitSet. Shared by limits.cc (choosing) and limits_watch.cc (sampling and the end); nobody else includes it.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,28 @@
-// Watching limits while the command runs, and naming those it hit. Choosing their mechanisms: limits.cc.
+// Watching limits while the command runs, and naming those it hit. Choosing their mechanisms:
+// limits.cc.
+//
+// Three watchers, from the cheapest to the dearest, and sample() asks them in this order. The
+// group's counters are kept by the kernel and cost a read. The tree is read from /proc. The
+// workspace is measured by a walk, which may take long, and so goes in slices of kDiskSlice.
+//
+// The walk is avoided as long as possible. One statfs(2) tells how much the whole file system grew;
+// while that is less than the limit, the workspace cannot have grown by more, whoever wrote. The
+// time to the next look is what the fastest writer needs for the rest of the limit. Only when the
+// limit may have been passed, or when kScanInterval has gone by (others may have freed what the
+// command took), the walk begins. What it finds to be the growth of others raises the base, so that
+// the same growth causes no second walk.
+//
+// A watcher costs at most about a tenth of a processor: it rests kRest times as long as it worked.
+// For the tree this is measured in processor time of the thread, because on a busy machine a look
+// takes long without costing much.
+//
+// On cgroup v1 the notice of an oom may come before the counter of kills grows, so the counter is
+// read again every kOomRecheck for a while (kernel/cgroup.h). What no sample saw is looked for once
+// more at the end (note_at_end): counters, the largest process by ru_maxrss, the signal SIGXFSZ, a
+// last walk.
+//
+// A hit names why the command ended only when we ended it or when it died of the signal that the
+// kernel sends for that limit. A command that met a limit and went on has it in limits_hit alone.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>

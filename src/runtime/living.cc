@@ -1,3 +1,16 @@
+// A record of a living sandbox is a file that its owner holds locked, flock(2). The kernel releases
+// the lock whatever ends the owner, so who can lock a record knows that nobody holds it, and
+// removes it. No pid is kept, because it could be another process's by now.
+//
+// A record is written under a name with a dot, locked, filled, and then renamed. So a reader never
+// sees one under its final name that is unlocked or half written. A reader that meets the file with
+// the dot before it is locked removes it as a left one; then the rename fails with ENOENT, and the
+// record is made again. The folder may go at the same time, when the last sandbox ends. Both are
+// tried kTries times.
+//
+// Each sandbox writes its record first and reads those of the others afterwards. In the other order
+// two that start at once could each read before the other wrote, and neither would hide its
+// workspace from the other.
 #include "runtime/living.h"
 
 #include <dirent.h>

@@ -29,7 +29,7 @@ Living enter_living(const std::string& state_dir, const std::vector<std::string>
 // The others as they are now, for who starts nothing.
 Living look_at_living(const std::string& state_dir);
 
-// What to put in Workplace::siblings: nothing where they are shown. `unset`: what filesystem.siblings is where the policy says
+// The value for Workplace::siblings: nothing where they are shown. `unset`: what filesystem.siblings is where the policy says
 // nothing. Errors: kInvalidArgument, the policy hides them in a mode without file rules.
 Result<std::optional<backend::SiblingWorkspaces>> hide_siblings(const Policy& policy, Siblings unset,
                                                                 const backend::Workplace& place, const Living& living);

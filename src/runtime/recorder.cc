@@ -1,3 +1,7 @@
+// Only the first use of a path tells whether it existed before the command: later ones may see what
+// the command itself made. Whether it is lost is asked at the end. Processes are counted when a new
+// thread is seen for the first time, since only then their number can have grown; a count at each
+// observation would read the tree from /proc each time.
 #include "runtime/recorder.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Collects what a command uses while it runs, for `belljar learn`. Bounded: a command that touches more paths than kMaxPaths is
-// told apart by complete(). Safe from any thread.
+// known by LearnInput::complete. Safe from any thread.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@ class Recorder {
   // The processes below `init_pid` are counted when one is seen for the first time: when their number grows.
   void attach(int init_pid) noexcept { init_pid_ = init_pid; }
 
-  // What was seen so far, sorted by path; asked for when the command has ended (Touched::lost). `result`, `program` are the
+  // All observations so far, sorted by path; asked for when the command has ended (Touched::lost). `result`, `program` are the
   // caller's to fill in.
   policy::LearnInput input() const;
 

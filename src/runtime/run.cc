@@ -1,3 +1,21 @@
+// The order of a run. What can be refused is refused before anything starts: the proxy's plan and
+// its ports, the limits with the required clauses, the streams. Signals are taken over before the
+// start, so that one that comes in between gives the start up and does not kill this process with a
+// sandbox half made.
+//
+// After the start: our copies of the command's stream ends are closed first, because a pipe whose
+// write end we hold never ends. The proxy begins to serve before the broker is made; credentials
+// are read into it only now, when the sandbox's first process exists and cannot have a copy in its
+// memory (interception.h).
+//
+// At the end the broker is asked before the proxy, and the violations of limits come last, since
+// the records of the proxy show whether its bytes were used up. Runner holds the limits, so the
+// groups are removed after everything in go() is gone.
+//
+// run() starts again with less when a kernel feature is not to be had: drop_unavailable()
+// (start_inputs.cc) turns one feature off for each failure, so the loop ends. A transaction is run
+// once: it needs the overlays. Where its command never began, a transaction that was made for it is
+// ended.
 #include "runtime/run.h"
 
 #include <fcntl.h>

@@ -46,7 +46,7 @@ struct FrontTimes {
   std::chrono::nanoseconds end{0};      // from the end of the command to the finished result
 };
 
-// What the command wrote to one directory of filesystem.scratch: the upper layer of an overlay, as the kernel's overlayfs.rst has
+// The command's writes to one directory of filesystem.scratch: the upper layer of an overlay, as the kernel's overlayfs.rst has
 // it.
 struct ScratchLayer {
   std::string path;

@@ -1,3 +1,8 @@
+// The proxy's life around one sandbox. plan() is before the start: ports of the host are bound
+// there, so that one that is taken ends the run before anything was made. open() is after it,
+// because the sockets on which the proxy serves are made inside the sandbox's network namespace and
+// handed out. What the kernel can redirect is known only then, too, so a clause may be lowered
+// after the start, and a required one ends the run.
 #include "runtime/sandbox_egress.h"
 
 #include <netinet/in.h>

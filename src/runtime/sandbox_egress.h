@@ -28,7 +28,7 @@ namespace belljar::runtime {
 inline constexpr std::string_view kDomainsClause = "network.domains";
 std::string describe_domains(const std::vector<std::string>& allowed, const std::vector<std::string>& denied);
 
-// What a sandbox passed out of its network.
+// The sockets that a sandbox passed out of its network.
 struct PassedSockets {
   std::span<const launch::InnerSocket> planned;  // outlives the call that is given this
   std::vector<UniqueFd> sockets;                 // one for each; invalid where it was not made
@@ -37,7 +37,7 @@ struct PassedSockets {
   std::uint32_t fake_addresses = policy::kFakeAddresses;
 };
 PassedSockets passed_sockets(launch::Sandbox& sandbox, const launch::Plan& plan);
-// What of it is the broker's; the rest stays.
+// Moves the broker's sockets out; the rest stays.
 broker::Inner take_inner(PassedSockets& inside) noexcept;
 
 // Of one run; where nothing leaves and nothing is joined every step does nothing. One thread at a time.
@@ -58,7 +58,7 @@ class SandboxEgress {
   Result<void> open(PassedSockets inside, EnforcementReport& report, bool spare_descriptors);
   // While it serves: adds what happened since the last time.
   void take(ExecResult& result);
-  // Whether set_hosts() may be told this.
+  // Checks the rules that set_hosts() would set.
   Result<policy::HostRules> check_hosts(const Network& network) const;
   // While it serves, from any thread: these hosts from now on. Errors: kInvalidArgument, what is no rule; kFailedPrecondition, the
   // mode has no proxy, or rules for requests need a look into TLS that nothing was made for. `origins`: of these rules; may be

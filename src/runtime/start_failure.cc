@@ -1,3 +1,8 @@
+// execve(2) gives one errno for many causes: ENOENT for a missing program, a missing interpreter of
+// a script and a missing loader; ENOEXEC for any file that is no program. The file is read as the
+// host sees it, after the fact, to tell them apart. That is a guess by design: it explains, and
+// decides nothing. 126 and 127 are the shell's exit codes for "found and not executable" and "not
+// found" (POSIX.1-2017, XCU 2.8.2).
 #include "runtime/start_failure.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-// What a single run and a session make alike from a policy and its plan.
+// Inputs of a start that a single run and a session make alike from a policy and its plan.
 #pragma once
 
 #include <functional>
@@ -23,7 +23,7 @@ broker::BrokerOptions broker_options(const backend::Prepared& prepared, const Po
 std::function<std::optional<broker::Explanation>(broker::Act, std::string_view path, int errnum)> explainer(
     const Filesystem& complete, const Origins* origins);
 
-// What a start can do without, told by its error. False: nothing more to give up.
+// Switches off, in `place`, the feature that a start failed for and can do without. False: the error names none.
 bool drop_unavailable(const Error& error, backend::Workplace& place);
 
 }  // namespace belljar::runtime

@@ -1,3 +1,19 @@
+// The loop is Front's; this file is what holds the command for it (front::CommandControl) and when
+// it ends (Ending). In handle() the control descriptor comes last: when it tells the command's end,
+// all output that poll reported in this turn was read, and what the broker was told in it was
+// taken.
+//
+// The end is told by init, with the status and the usage of wait4(2). When init is gone without a
+// word it was killed, and everything inside died with it, so the status is that of SIGKILL. When a
+// killed command's end is not told within kInitGrace, the sandbox is killed as a whole.
+//
+// TERM goes to everything inside, followed by CONT, since a stopped process takes TERM only when it
+// is continued, signal(7). Limits kill at once: a command over its memory or disk would use the
+// grace to go on.
+//
+// After the end the streams are drained with a bound of time only when we ended the command. A
+// command that ended by itself may have a slow reader, and its output is all there; that is waited
+// for.
 #include "runtime/supervise.h"
 
 #include <poll.h>

@@ -1,7 +1,7 @@
 // The life of one command, from its start to the last byte of its output: one poll loop, no threads, no sleeping.
 //
-// What ends it: its own exit; the wall or idle timeout, a cancel descriptor (TERM to everything inside, KILL after the grace); a
-// limit (KILL); a second SIGINT (KILL). After the main command nothing inside lives on (launch/ sees to that), and what its pipes
+// A command ends by its own exit; the wall or idle timeout, a cancel descriptor (TERM to everything inside, KILL after the grace);
+// a limit (KILL); a second SIGINT (KILL). After the main command nothing inside lives on (launch/ sees to that), and what its pipes
 // still hold is delivered: no more, so a descriptor that escaped cannot hold us.
 #pragma once
 

@@ -1,3 +1,16 @@
+// Refusals of past runs, one file each, and no lock: the kernel's own guarantees are enough. A file
+// is written without a name (O_TMPFILE, open(2)) and linked when it is whole, so a reader sees all
+// or nothing, and a writer that is killed leaves nothing. linkat(2) does not replace: of two runs
+// with the same time the second gets EEXIST and takes the next microsecond. Where O_TMPFILE is not
+// to be had, a file with a name that no reader takes does the same; what a killed writer leaves is
+// removed after an hour.
+//
+// A workspace's last run (note_last) is one file that rename(2) replaces each time. Names are
+// times, so sorting names sorts runs, and pruning removes the first. Two processes may prune at
+// once; each removes names that both would have removed.
+//
+// Directories are opened without following links and must be ours alone to write: nobody else may
+// choose where a record lands, or add one.
 #include "runtime/violation_store.h"
 
 #include <dirent.h>

@@ -35,7 +35,7 @@ class ViolationStore {
   Result<KeptRun> load(std::string_view id) const;
 
   // Notes that `run`, which was refused nothing, was the last of its workspace; where nothing was ever kept nothing is written.
-  // What cannot be noted is left out.
+  // Best effort: a run that cannot be noted is left out.
   void note_last(KeptRun run) const;
 
   // The last run, with refusals or without, of a workspace at or above `directory`. Errors as load().

@@ -15,7 +15,7 @@ namespace belljar::runtime {
 // By key name, as policy::Effective has them.
 using Origins = std::map<std::string, Origin>;
 
-// Where `key` got its value; {"built-in"} when nobody set it or `origins` is null.
+// The place where `key` got its value; {"built-in"} when nobody set it or `origins` is null.
 Origin origin_of(const Origins* origins, const std::string& key);
 
 // Adds to `result` one violation for each limit that it says was reached (limits_hit, and the timeouts that are its reason), as far
