@@ -1,4 +1,4 @@
-// What of this machine's environment is told to a sandbox elsewhere.
+// The part of this machine's environment that a sandbox elsewhere is told.
 #pragma once
 
 #include <map>

@@ -8,11 +8,12 @@
 
 namespace belljar::remote {
 
-// Of a request that was sent once and whose answer did not come, or not whole. The transport calls an answer that is larger than we
-// read kResourceExhausted, which is a service's word for what it refused unread; here something may have been made, or have begun.
+// The code for a request that was sent once and whose answer did not come, or not whole. The transport calls an answer that is
+// larger than we read kResourceExhausted, which is a service's word for what it refused unread; here something may have been made,
+// or have begun.
 Code code_unheard(const Error& failed) noexcept;
 
-// What most services mean by an HTTP status.
+// The code that most services mean by an HTTP status.
 Code code_of_status(long status) noexcept;
 
 // kCanceled, `cancel_fd` (-1: none) became readable meanwhile.

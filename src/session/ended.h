@@ -1,4 +1,4 @@
-// What a sandbox says of itself: its id, and why it cannot start or is not healthy.
+// A sandbox's id, and the errors that say why it cannot start or is not healthy.
 #pragma once
 
 #include <string>

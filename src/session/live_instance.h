@@ -1,8 +1,8 @@
-// What keeps a live sandbox alive: its pid 1, and who serves it.
+// A live sandbox: its pid 1 and the threads that serve it.
 //
-// A starter of the process makes it, a loop serves it (reactor.h): hands the end of each command to who waits for it, feeds the
-// broker, samples the limits, notices idleness. Commands are started, and their output is read, by the threads that want them. Who
-// stops it kills and reaps everything.
+// A starter of the process makes it and a loop serves it (reactor.h): the loop hands the end of each command to the thread that
+// waits for it, feeds the broker, samples the limits and notices idleness. The threads that want commands start them and read their
+// output. The thread that stops the sandbox kills and reaps everything.
 #pragma once
 
 #include <atomic>

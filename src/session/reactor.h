@@ -31,7 +31,7 @@ namespace belljar::session {
 
 using LoopTime = std::chrono::steady_clock::time_point;
 
-// What a loop serves.
+// An object that a loop serves.
 class LoopHandler {
  public:
   virtual ~LoopHandler() = default;

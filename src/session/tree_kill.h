@@ -33,7 +33,7 @@ class CommandTree {
   std::vector<Process> processes_;
 };
 
-// What came to pid 1 while a command was being ended, and is no command: processes that were forked after TERM and lost their
+// Children that pid 1 got while a command was being ended, but for commands: processes that were forked after TERM and lost their
 // parent with the command. One that another command left behind in the same moment looks no different, and goes too.
 class Orphans {
  public:
