@@ -68,7 +68,7 @@ class Cloud {
                                                        const std::string& before, const CancelToken& end) const = 0;
   // Whether it serves such a command. Errors: kUnimplemented.
   virtual Result<void> check_spawn(const SpawnOptions& /*options*/) const { return {}; }
-  // Of one that nobody is connected to.
+  // Ends one that nobody is connected to.
   virtual Result<bool> kill(const SandboxConfig& config, const std::string& id) const = 0;
 };
 

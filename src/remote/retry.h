@@ -19,7 +19,7 @@ Code code_of_status(long status) noexcept;
 // kCanceled, `cancel_fd` (-1: none) became readable meanwhile.
 Result<void> wait_for(std::chrono::milliseconds time, int cancel_fd);
 
-// Before try number `turn` (from 1) is repeated: sleeps for as long as the service asks, else for so many seconds. False, at once:
+// Sleeps before try number `turn` (from 1) is repeated: as long as the service asks, else `turn` seconds. False, at once:
 // that is not in the time that is left. kCanceled as above.
 Result<bool> wait_before_retry(int turn, const http::Reply& reply, http::Clock::time_point deadline, int cancel_fd);
 

@@ -18,7 +18,7 @@ Result<void> check_in_time(const CallOptions& options, std::string_view doing, c
 // CallOptions::check, of `what`.
 Result<std::unique_lock<std::mutex>> lock_in_time(std::mutex& mutex, const CallOptions& options, std::string_view what);
 
-// Of a call that its caller ended while a service or an engine was doing it: why it is over, and what may be left.
+// The error of a call that its caller ended while a service or an engine was doing it: why it is over, and what may be left.
 Error in_vain(const Error& over, const std::string& left, std::string next);
 
 }  // namespace belljar::session

@@ -102,7 +102,7 @@ class LiveInstance : public LoopHandler, public std::enable_shared_from_this<Liv
   std::uint64_t events_received() const noexcept { return events_received_.load(); }
   // Ends everything inside, soon; waits only for a stop() that is under way.
   void kill(const char* because) noexcept;
-  // Of all commands that run, as init sees them: of each that was there when this was called. nullopt: pid 1 does not answer.
+  // The pids of all commands that run, as init sees them: of each that was there at the call. nullopt: pid 1 does not answer.
   std::optional<std::vector<int>> pids_of_commands();
   void signal(std::uint32_t id, int number) noexcept;
   // Ends one that was not started yet.

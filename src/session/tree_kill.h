@@ -38,7 +38,7 @@ class CommandTree {
 class Orphans {
  public:
   Orphans() = default;
-  // From now on.
+  // Counts from now on.
   explicit Orphans(int init_pid);
   // KILL to them and all below, until none is there. `commands`: the pids of all that run, as init sees them; asked after each
   // look, so that it knows of every one that was seen; nullopt: nobody can tell. False: they fork faster than they can be ended, or

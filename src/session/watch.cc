@@ -2,7 +2,7 @@
 //
 // Every directory gets its own watch, and a new one must be added when it appears. What is created in it before
 // the watch exists causes no event. So the watch is added first and the directory is listed afterwards; the
-// entries found count as created. An entry that is in the list and in an event is told once (Batch).
+// entries found count as created. What is in the list and in an event is told once per answer (Batch).
 //
 // The watch is added by /proc/self/fd/N of a descriptor that was opened without following links and then
 // judged. By its name, another directory could be added than the one that was judged.

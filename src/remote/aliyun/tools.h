@@ -13,7 +13,7 @@ namespace belljar::remote::aliyun {
 
 // The size of a piece that its own clients send and read where an answer goes through the control plane.
 inline constexpr std::size_t kPiece = std::size_t{48} << 10;
-// Of a tool.
+// The largest answer of a tool.
 inline constexpr std::size_t kMostAnswer = 64U << 20;
 
 // The answer of a tool: a text, mostly JSON.
