@@ -1,3 +1,21 @@
+// Two batches of messages, for rtnetlink(7) and for nf_tables. netlink.h says why they are written by hand.
+//
+// Each message has a header, a fixed body and attributes of {length, type, value}, all padded to four bytes.
+// The length of an attribute does not count its padding, that of a message does. Lengths are not known before
+// the end and are patched in.
+//
+// local_delivery() has every TCP connection, and DNS over UDP, delivered on this machine, whatever its address:
+// a rule sends them to a table of its own, and the only route there is of the type `local` (ip-route(8)). The
+// address is needed as the source of such packets.
+//
+// redirect_tcp() then gives those connections to one listener by tproxy (Documentation/networking/tproxy.rst of
+// the kernel). Unlike a redirect by NAT it leaves the packet as it is, so getsockname(2) tells the listener
+// where the client wanted to go. 127/8 and answers are left out. nf_tables takes its messages as one
+// transaction between BATCH_BEGIN and BATCH_END: all of it holds, or nothing.
+//
+// Byte orders differ: rtnetlink has numbers of the host, nf_tables numbers in network order; addresses and
+// ports are in network order in both, except where a port range of a rule is meant, which is of the host
+// (struct fib_rule_port_range).
 #include "kernel/netlink.h"
 
 #include <arpa/inet.h>
@@ -200,6 +218,7 @@ NetlinkBatch redirect_tcp(std::uint32_t own, std::uint16_t port) {
   out.text(NFTA_RULE_TABLE, kName);
   out.text(NFTA_RULE_CHAIN, kName);
   out.nest(NFTA_RULE_EXPRESSIONS, [&] {
+    // 127/8 is the command's own loopback.
     load(out, kDestination, 1);
     compare(out, NFT_CMP_NEQ, std::uint8_t{127});
     load(out, kDestination, 4);

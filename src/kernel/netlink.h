@@ -22,9 +22,9 @@ struct NetlinkBatch {
 // Addresses are numbers: 0x7F000001 is 127.0.0.1. Needs policy routing by protocol (Linux 4.17).
 NetlinkBatch local_delivery(std::uint32_t own);
 
-// What local_delivery() brings in goes to the transparent listener on 127.0.0.1:`port`, whatever port it was meant for;
-// getsockname(2) on the accepted socket tells where. No NAT and no connection tracking, so the sandbox's own traffic on 127.0.0.1
-// pays three comparisons. Needs nf_tables with tproxy.
+// Gives the TCP connections that local_delivery() brings in to the transparent listener on 127.0.0.1:`port`, whatever port it was
+// meant for; getsockname(2) on the accepted socket tells where. No NAT and no connection tracking, so the sandbox's own traffic on
+// 127.0.0.1 pays three comparisons. Needs nf_tables with tproxy.
 NetlinkBatch redirect_tcp(std::uint32_t own, std::uint16_t port);
 
 }  // namespace belljar::kernel

@@ -1,3 +1,9 @@
+// Secrets in texts. shown() cuts, takes the keys out and escapes, in this order: cut to a bound first, so that
+// the search is short; keys before the second cut, for a key that is cut in half would not be found; escaping
+// last, since it changes letters of a key.
+//
+// A key is sent over https only, or to this machine. A URL with a user, a password or a query is refused
+// without being repeated in the error, because it may hold a secret itself.
 #include "remote/address.h"
 
 #include <algorithm>

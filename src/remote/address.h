@@ -1,4 +1,4 @@
-// What holds for the addresses and keys of every cloud. Values; no I/O.
+// Rules for the addresses and keys of every cloud. Values; no I/O.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ std::string first_of(const std::string& given, const std::map<std::string, std::
 
 // ASCII letters, digits and what is in `more`, and nothing else; empty, too.
 bool consists_of(std::string_view text, std::string_view more) noexcept;
-// What a header takes as it is.
+// Whether a header takes the text as it is.
 bool is_header(std::string_view text) noexcept;
 
 // Whether a key may be sent there: https, or an address of this machine.

@@ -1,5 +1,5 @@
-// What a cloud has to offer to be a Sandbox: the port between sandbox.h, which holds its life, its commands and its file calls, and
-// the folders of the clouds.
+// The port that a cloud implements to be a Sandbox. It stands between sandbox.h, which holds its life, its commands and its file
+// calls, and the folders of the clouds.
 #pragma once
 
 #include <chrono>
@@ -59,16 +59,16 @@ class Cloud {
   Cloud& operator=(const Cloud&) = delete;
 
   virtual std::string_view name() const noexcept = 0;  // the backend's
-  // Who holds what of the policy there, but for the host.
+  // How each clause of the policy is held there; the host is not filled in.
   virtual CloudTraits traits(const SandboxConfig& config) const = 0;
-  // Refuses by name what no machine elsewhere would mind, but this one. Returns whom it asks.
+  // Refuses by name what other clouds would take and this one does not. Returns the host that it asks.
   virtual Result<std::string> check(const SandboxConfig& config) const = 0;
   // Connects to the sandbox `before`, or makes one where that is empty; gives up when `end` is cancelled.
   virtual Result<std::shared_ptr<CloudInstance>> enter(const SandboxConfig& config, const std::string& workspace,
                                                        const std::string& before, const CancelToken& end) const = 0;
   // Whether it serves such a command. Errors: kUnimplemented.
   virtual Result<void> check_spawn(const SpawnOptions& /*options*/) const { return {}; }
-  // Of one that nobody is connected to.
+  // Ends one that nobody is connected to.
   virtual Result<bool> kill(const SandboxConfig& config, const std::string& id) const = 0;
 };
 

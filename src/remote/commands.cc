@@ -1,3 +1,8 @@
+// Commands of a sandbox, and helpers of ours that run beside them.
+//
+// A helper is an ordinary command with the purpose kHelper: bounded output, no grace, the C locale, since its
+// complaints are read (complaint_of). end_commands() sets the flag first and then takes the list. A command
+// that is added in between sees the flag in add() and ends itself, so none is missed whichever comes first.
 #include "remote/commands.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What of this machine's environment is told to a sandbox elsewhere.
+// The part of this machine's environment that a sandbox elsewhere is told.
 #pragma once
 
 #include <map>
@@ -8,9 +8,9 @@
 
 namespace belljar::remote {
 
-// Of the caller: `config.caller_env`, or this process's own.
+// The caller's variables: `config.caller_env`, or this process's own.
 std::map<std::string, std::string> caller_variables(const SandboxConfig& config);
-// Of every command: what the policy sets, includes or passes by name. Nothing else is of use elsewhere.
+// The variables of every command: those that the policy sets, includes or passes by name. No other is of use elsewhere.
 std::map<std::string, std::string> variables_elsewhere(const SandboxConfig& config);
 
 }  // namespace belljar::remote

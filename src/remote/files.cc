@@ -1,3 +1,7 @@
+// glob and grep for every cloud. The tree comes in one answer and the pattern is matched here, so that patterns
+// mean the same on every cloud. grep runs inside, in batches: one call per file would cost one way to the cloud
+// each, and all names together may be more than execve(2) takes as arguments. What does not fit into the time
+// leaves the result incomplete.
 #include "remote/files.h"
 
 #include <chrono>

@@ -32,8 +32,8 @@ class Files {
   // The tree is listed, and grep inside reads the files.
   Result<GrepResult> grep(const std::string& text, const GrepOptions& options) const;
 
-  // Of a command; empty: the workspace. Errors: kInvalidArgument, "workdir escapes workspace: ...". A missing one is complained of
-  // when the command starts.
+  // The working directory of a command; empty: the workspace. Errors: kInvalidArgument, "workdir escapes workspace: ...". A missing
+  // one is complained of when the command starts.
   virtual Result<std::string> find_cwd(const std::string& cwd) const;
 
  protected:

@@ -1,3 +1,12 @@
+// Frames of a streaming call in the Connect protocol (https://connectrpc.com/docs/protocol, enveloped
+// messages): one byte of flags, four bytes of length with the highest first, then the message. Flag 2 marks the
+// last message, which holds the error, if there was one, and trailers; flag 1 a compressed message, which is
+// refused because none was asked for.
+//
+// Bytes come in pieces of any size. What is complete is handed on at once, the rest waits in the buffer. The
+// length is checked before the bytes are waited for, since a length that is nonsense would have this side store
+// without bound. After a broken frame nothing more is read: without a length that can be trusted there is no
+// way to find the beginning of the next one.
 #include "remote/frames.h"
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 
 namespace belljar::remote {
 
-// What is left to say of a call that changes something and was ended: the answer that did not come would have said more.
+// The error of a call that changes something and was ended before its answer came: whether it was done is not known.
 struct UnknownOutcome {
   std::string left, next;  // empty: nothing was to be changed
 };

@@ -1,4 +1,4 @@
-// What services say, as JSON: whatever is missing or of another type is empty.
+// Reads the JSON of services: a member that is missing or of another type is empty.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -1,3 +1,10 @@
+// Paths of a sandbox elsewhere are judged as text. There is no descriptor of a directory over there and no
+// openat2(2), so a link inside the workspace that leads out of it is followed; the machine is a throwaway of
+// its own, and nothing of this one is on it. The text is normalised first, so "a/../../x" is found out before
+// anything is sent.
+//
+// complaint_of() reads the messages of coreutils, for lack of an errno. Helpers run in the C locale, so the
+// words are known.
 #include "remote/paths.h"
 
 #include <algorithm>

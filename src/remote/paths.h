@@ -17,8 +17,8 @@ namespace belljar::remote {
 Result<std::string> below(const std::string& workspace, const std::string& path);
 // And not the workspace itself.
 Result<std::string> named_below(const std::string& workspace, const std::string& path);
-// Of a command; empty: the workspace. Errors: kInvalidArgument, "workdir escapes workspace: ...". Nobody looked whether it is
-// there.
+// The working directory of a command; empty: the workspace. Errors: kInvalidArgument, "workdir escapes workspace: ...". Nobody
+// looked whether it is there.
 Result<std::string> cwd_below(const std::string& workspace, const std::string& cwd);
 std::string parent_of(const std::string& path);
 

@@ -1,3 +1,15 @@
+// What every command in a cloud has in common: how it ends, and what its loss means.
+//
+// The first signal may have nobody to go to, as before the start is known (can_be_told). E2bCommand sends it
+// when the start comes. From then on the whole tree is signalled, by the variable that it carries (marked.h).
+//
+// A command whose output cannot be seen any more is ended, and what came before is kept. To go on would mean
+// output with a hole in it. Before its start was told nothing is known to have begun, and the loss is an error
+// and no result. The same holds for stdin that did not arrive: the command would take the gap for the end of
+// its input.
+//
+// When the command ends while TERM's grace runs, KILL still goes to its tree: the leader went, and others of
+// the tree may have stayed.
 #include "remote/remote_command.h"
 
 #include <signal.h>

@@ -43,10 +43,10 @@ class RemoteCommand : public command::RunningCommand {
   // --- what it uses
 
   bool over() const override { return ended_ || refused_ || gone_ || left_; }
-  // What cannot be seen any more must not run on.
+  // Ends a command that cannot be seen any more: it must not run on.
   void lose(std::string why);
   static Error not_started(const Error& why);
-  // What was to be read did not get there. From any thread.
+  // Input for the command did not get there. From any thread.
   void lose_input(const std::string& why);
   // The sandbox ends, and this command with it.
   virtual bool ends_with_sandbox() const { return commands().ending(); }

@@ -1,3 +1,11 @@
+// What a policy comes to on a machine elsewhere. A clause reads full only where it is true without the
+// service's word: nothing of this machine is there, or this client holds it itself. Isolation alone takes the
+// service's word and says so. What the service was asked for and claims to hold is partial. Everything else is
+// none, and a start fails on it unless the policy accepts that; for defaults that every policy has, a start
+// goes on (not_here).
+//
+// What joins a command with this machine (proxy, ports, sockets, volumes, devices) is refused by name before
+// any request is sent.
 #include "remote/report.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What of a policy holds on a machine that is not ours, said clause by clause; and what of it makes no sense there.
+// How a policy holds on a machine that is not ours, clause by clause, and the keys that make no sense there.
 #pragma once
 
 #include <functional>
@@ -12,18 +12,18 @@
 
 namespace belljar::remote {
 
-// How far a clause of the policy is held by the service (`held`), and what of it says so.
+// How far the service holds a clause of the policy (`holds`), and by which of its means.
 struct ClauseEnforcement {
   Enforced enforced = Enforced::kNone;
   std::string mechanism, detail;
 };
 
-// Whose machine it is.
+// The facts of a cloud that the report and the refusals name.
 struct CloudTraits {
   std::string_view backend;  // "e2b"
   std::string_view options;  // the type that has its on_stop, for people
   std::string_view image;    // what a sandbox is made of there: "template", "image"
-  std::string host;          // whom we ask
+  std::string host;          // the host that we ask
   std::string workspace;
   // Between the command and this machine, by the service's word.
   Isolation isolation = Isolation::kContainer;

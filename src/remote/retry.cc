@@ -1,3 +1,11 @@
+// When a request may be sent again, and how long to wait before.
+//
+// An answer that is larger than is read counts as lost (code_unheard): the HTTP client calls that
+// kResourceExhausted, which callers would take for a refusal, and the service may have done what it was asked.
+//
+// The pause is what the server names (Retry-After), or grows by a second per try. It is compared as a number of
+// seconds before it becomes a time, since a server may name more than a clock can count. A pause that goes past
+// the deadline is not begun.
 #include "remote/retry.h"
 
 #include <poll.h>

@@ -1,3 +1,10 @@
+// grep inside, read as "name NUL line : text". The NUL (-Z) is what makes names with colons and line ends safe;
+// without it the first colon would be a guess. -F takes the text as it is, -a searches binary files like
+// others, -s is silent about files that went away, and -D skip keeps it from waiting for a FIFO. The image
+// needs GNU grep for it.
+//
+// Status 1 means no match. Status 2 means that some file could not be read; with -s and results that is no
+// error here.
 #include "remote/search.h"
 
 #include <charconv>

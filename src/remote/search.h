@@ -1,4 +1,4 @@
-// What grep inside is asked and answers, for every cloud whose daemon or shell runs it.
+// The command line of grep inside and the reader of its output, for every cloud whose daemon or shell runs it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace belljar::remote {
 inline constexpr std::size_t kMostNames = 96U << 10;    // of the arguments of one grep: the kernel takes 128 KiB at least
 inline constexpr std::uint64_t kMostFound = 32U << 20;  // bytes of what it says
 
-// What came of a command of ours inside.
+// The result of a helper inside.
 struct HelperResult {
   int exit_code = 0;
   std::string out, err;

@@ -1,3 +1,6 @@
+// The raw system calls change one thread; the C library's functions change all threads of the process
+// (nptl(7)). The group goes first on the way down and last on the way back, because to set the group needs the
+// capability that goes with effective uid 0 (setresgid(2), capabilities(7)).
 #include "session/act_as.h"
 
 #include <sys/syscall.h>

@@ -1,5 +1,18 @@
 // File calls that change something: write, make_dir, rename, remove. Each finds a directory and a name, has the act on that name
 // judged, and acts on that name under that directory, following no link there.
+//
+// The directory is held as a descriptor from the question to the act. A full path would be resolved twice, and
+// a command could change what it leads to in between. Where the name itself changed in between, the open fails
+// (O_NOFOLLOW, no O_CREAT for what was there) and the whole is asked again, a bounded number of times.
+//
+// A plain write keeps the inode, so that hard links and open descriptors see it. It overwrites first and cuts
+// the rest off afterwards (cut_at). An atomic write makes a new file beside the old one, syncs it and renames
+// it over the name: a reader sees the old content or the new one. fdatasync(2) comes before rename(2), because
+// the rename may reach the disk before the data does.
+//
+// A control file of git is never written in place. The whole new content, for an append with the old one in
+// front, is judged and put there as a fresh file of ours. No descriptor and no hard link that a command kept can
+// change it after the judgement (broker/control_files.h).
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>

@@ -1,3 +1,6 @@
+// The first candidate that starts is kept until it is stopped. It is not given up for another one when it
+// becomes unhealthy: it may run still, and a second sandbox on the same workspace would run beside it. A start
+// that its caller ended tries no further candidate.
 #include "session/chosen.h"
 
 #include <algorithm>

@@ -1,3 +1,18 @@
+// One command in a container: records to and from the container's pid 1 over one channel
+// (backend/container/records.h lists them).
+//
+// Output and input have windows, since all commands of a container share the channel. Without them one command
+// whose output nobody takes would fill the channel and stop the others. What was taken of the output is told in
+// steps of a quarter of the window, which keeps the number of records small. Input counts as written when pid 1
+// says that it was taken, not when it was sent.
+//
+// The timeout is kept three times. The waiter has it; a thread of its own has it where callbacks are given,
+// because a callback that hangs keeps the waiter from looking (hold_timeout); and pid 1 measures the time
+// between start and end. The last one is right: a command that ended in time is no timeout, even if its records
+// waited here (ended_in_time).
+//
+// The end is pid 1's work: it gets the grace and sends TERM and KILL to the tree itself. When that does not
+// happen in time, or the channel is gone, the engine ends the container, and with it everything inside.
 #include "session/container_command.h"
 
 #include <poll.h>

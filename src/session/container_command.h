@@ -36,7 +36,7 @@ struct SpentTime {
   }
 };
 
-// What a container's command is asked to be beside its request.
+// Options of a container's command beyond its request.
 struct ContainerCommandOptions {
   std::shared_ptr<const runtime::Origins> origins;  // for violations; may be null
   bool last = false;                                // the container is this command's own, and goes with it

@@ -1,3 +1,18 @@
+// The sandbox of the container backend. Order of a start (make_instance):
+//
+// First the rules are completed on this side, then the engine is asked what it can do, then the container is
+// planned, and only then the image is fetched, which may take longest. Required clauses are checked twice:
+// before the start, by what the plan promises, and after it, by what the start found out.
+//
+// The sockets and keys of container engines are looked for under all names that the mounts give them
+// (close_doors). A command that reached one would control the engine.
+//
+// stop() takes everything out under the mutex and waits for the engine without it, so that other calls fail at
+// once and do not wait. When the caller ends that wait, the rest is kept in unended_, and the next stop() or
+// start() goes on with it: a container that nobody remembers would run on.
+//
+// In per-command mode each command has a container of its own. A stop() while one is starting does not see it;
+// the start notices that the sandbox is gone (container_for_command) and lets the container go.
 #include "session/container_sandbox.h"
 
 #include <fcntl.h>
@@ -225,6 +240,7 @@ Result<ContainerSandbox::Instance> ContainerSandbox::make_instance(const CancelT
     shown = std::make_shared<const ShownDir>(BELLJAR_TRY(ShownDir::create(planned.spec.state)));
     BELLJAR_CHECK(show_files(place.files, *shown, planned.spec));
   }
+  // Containers of ours whose owner is gone.
   (void)remove_orphans(engine);
   const ImageFacts image = BELLJAR_TRY(fetch_image(engine, options_, cancel));
   hold_volumes(planned.spec, image.volumes, policy.filesystem.tmp_size);

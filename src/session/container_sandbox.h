@@ -50,7 +50,7 @@ class ContainerSandbox final : public OverFiles {
  private:
   using ContainerPtr = std::shared_ptr<NetworkedContainer>;
 
-  // What a running sandbox has. Replaced as a whole, so that a call goes on with what it began with.
+  // The state of a running sandbox. It is replaced as a whole, so that a call goes on with what it began with.
   struct Instance {
     backend::container::Engine engine;
     backend::container::Spec spec;
@@ -62,7 +62,7 @@ class ContainerSandbox final : public OverFiles {
     std::shared_ptr<void> living;                               // what tells others that it lives
   };
 
-  // What stop() takes from it, and keeps where its caller ended the wait.
+  // The part of it that stop() takes, and keeps where its caller ended the wait.
   struct PendingStop {
     std::shared_ptr<const Instance> running;
     std::vector<std::weak_ptr<NetworkedContainer>> containers;

@@ -1,4 +1,4 @@
-// What a sandbox says of itself: its id, and why it cannot start or is not healthy.
+// A sandbox's id, and the errors that say why it cannot start or is not healthy.
 #pragma once
 
 #include <string>
@@ -12,11 +12,11 @@ namespace belljar::session {
 inline constexpr char kNoStart[] = "cannot start the sandbox";
 // "sb-PID-N"
 std::string next_id();
-// Before the start of a sandbox. Errors: kCanceled.
+// Asked before the start of a sandbox. Errors: kCanceled.
 Result<void> check_not_cancelled(const CancelToken& cancel);
-// Of a start that its options ended: which of them did, and with what is left to do. Others as they are.
+// The error of a start that its options ended: it says which of them did, and what is left to do. Other errors stay as they are.
 Error start_error(const Error& error, const CallOptions& options);
-// Of a health(): whatever `why` is, it is not healthy; but where the caller ended the call, nothing is known.
+// The error of a health(): whatever `why` is, the sandbox is not healthy; but where the caller ended the call, nothing is known.
 Error not_healthy(const Error& why);
 
 }  // namespace belljar::session

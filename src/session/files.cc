@@ -1,3 +1,20 @@
+// How a path of a caller becomes a descriptor without a way out of the sandbox.
+//
+// openat2(2) with RESOLVE_BENEATH resolves the path below the workspace and fails with EXDEV where a link, or
+// "..", leads out. A check of the text before open(2) would not do: a command inside can replace a directory by
+// a link between the two.
+//
+// The policy may open further places by name (roots), and a link from one into another is legitimate, but
+// RESOLVE_BENEATH refuses it, too. Only then resolve_as_text() walks the links one by one, O_PATH, and comes to
+// a path without links. That text decides nothing by itself: it is opened again below its own root with
+// RESOLVE_NO_SYMLINKS. If somebody put a link on the way meanwhile, the open fails.
+//
+// The rules are asked about the path that the kernel names for the open descriptor (/proc/self/fd, proc(5)),
+// not about the caller's text. A path that the kernel cannot name within PATH_MAX cannot be judged and is
+// refused.
+//
+// Nothing here waits. O_NONBLOCK keeps an open of a FIFO from waiting for its other end, O_NOCTTY keeps a
+// terminal from becoming ours, and only a regular file passes afterwards.
 #include "session/files.h"
 
 #include <dirent.h>

@@ -1,3 +1,6 @@
+// std::mutex knows no deadline, and a condition variable would have to be told by each holder. A try every few
+// milliseconds costs only calls that have an end of their own and found the lock taken; the others lock as
+// usual.
 #include "session/in_time.h"
 
 #include <poll.h>

@@ -1,3 +1,14 @@
+// The questions come in this order: the plain rules by path, the names that the broker keeps for itself, then
+// the live rules. The removal of a name is asked twice, as the act and by removal_rule(), because the loss of a
+// name is another question than the planting of one.
+//
+// Two kinds of act are refused outright although a command may do them. To move a directory means to judge
+// every name below it under its new path, and to make a directory a repository of git can bring settings that
+// run programs. The broker does both step by step while a command waits in its system call. A file call has no
+// such steps, so its caller is sent to a command.
+//
+// A tree is checked as a whole before anything of it is removed. A refusal in the middle would otherwise leave
+// half a tree.
 #include "session/judge.h"
 
 #include <dirent.h>

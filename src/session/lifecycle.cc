@@ -1,3 +1,7 @@
+// A shared volume is locked by flock(2) on its directory. Sandboxes that use it hold the lock shared; one that
+// empties it needs it alone for that moment and keeps it shared afterwards. The lock belongs to the open file
+// description, so it ends with the last copy of the descriptor, also when the process is killed. A lock file
+// would outlive its owner.
 #include "session/lifecycle.h"
 
 #include <fcntl.h>
@@ -36,6 +40,8 @@ Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifec
         .next("stop that one first, or give each a volume of its own");
   if (!lifecycle.empty_workspace) return directory;
   BELLJAR_CHECK(remove_entries_at(directory.get()));
+  // The change from alone to shared is not atomic (flock(2)): another one may empty the volume in between,
+  // which is empty anyway.
   (void)::flock(directory.get(), LOCK_SH);
   return directory;
 }

@@ -27,7 +27,7 @@ struct Lifecycle {
 // The record of a sandbox that starts, with what it knows of the others (runtime/living.h). Errors: as runtime::hide_siblings.
 Result<std::shared_ptr<void>> enter_living(const Policy& policy, const Lifecycle& lifecycle, backend::Workplace& place);
 
-// Before a start. What it returns is to be kept for as long as the sandbox runs: a lock on a volume that others know, else nothing.
+// Called before a start. Keep the result for as long as the sandbox runs: a lock on a volume that others know, else nothing.
 // Errors: the workspace cannot be made or emptied; kFailedPrecondition, it is to be emptied while another sandbox uses it, or the
 // other way round.
 Result<UniqueFd> ready_workspace(const std::string& path, const Lifecycle& lifecycle);

@@ -1,3 +1,17 @@
+// The sandbox of the backends that run on this machine's kernel.
+//
+// life_ is held through a start or a stop, and taken before mutex_. A start holds mutex_ as well, so other
+// calls wait for it. A stop takes the instance out under mutex_ and ends it without, so other calls fail at
+// once and do not wait for the end.
+//
+// make_instance() may go round more than once. What the host lacks is sometimes known only when the kernel
+// refused it. Then drop_unavailable() takes what a start can do without out of the plan, and the start is tried
+// again.
+//
+// A snapshot or a rollback changes the layers of an overlay mount, and a mounted overlay must not be changed
+// from outside: the result is undefined (Documentation/filesystems/overlayfs.rst of the kernel). So the sandbox
+// is ended, changed and started again, and only when nothing runs in it. Whether something runs is read from
+// /proc, with patience for processes that are on their way out.
 #include "session/live.h"
 
 #include <signal.h>

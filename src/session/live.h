@@ -59,7 +59,7 @@ class LiveSandbox final : public OverFiles {
   Result<NetworkRules> network_rules() const;
   NetworkRules rules_of_policy() const;
   NetMode network_mode() const noexcept { return embedded_.policy.network.mode; }
-  // What was refused, and what went through the proxy, since the last command ended: of processes that run in the background.
+  // The refusals and the proxy's records since the last command ended: of processes that run in the background.
   ExecResult take_seen();
   // Called when the sandbox has ended, by itself (idle, pid 1 killed) or by stop(), with what no result has told:
   // refusals that nobody took, and what went through the proxy. On any thread, and not to call back into it. To be set before

@@ -1,3 +1,21 @@
+// One command of a live sandbox, as the thread that waits for it sees it.
+//
+// The pipes are made here and their far ends go to pid 1 with the request. The waiter polls the near ends
+// itself. No thread of ours feeds the stdin of an exec: what fits into an empty pipe is written before the
+// command exists, and anything larger goes into a sealed memfd (memfd_create(2), F_ADD_SEALS in fcntl(2)),
+// which reads to its end without a writer.
+//
+// The exit of the command ends the wait, not the end of its pipes. A process that it left in the background may
+// hold them open for ever. What the command itself wrote is in the pipes when its exit is told, so drain()
+// reads what is there and no more.
+//
+// Sending never blocks. Where the socket to pid 1 is full, the request waits here and is tried again when
+// poll(2) reports room, for as long as the command's own time. If that time is over first, the request is
+// dropped: nothing of it can run later.
+//
+// A pid 1 that was stopped or frozen would run what it was sent whenever it goes on, long after the command's
+// time. Giving up on the one command would therefore not end it, and the whole sandbox is ended instead
+// (check_pid1).
 #include "session/live_command.h"
 
 #include <fcntl.h>
@@ -291,6 +309,7 @@ void LiveCommand::advance_end(command::EndAction act) {
   }
   if (act != command::EndAction::kTerm) return kill_tree();
   tree_.signal(SIGTERM);
+  // A stopped process takes TERM only when it goes on.
   tree_.signal(SIGCONT);
 }
 

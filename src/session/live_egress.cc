@@ -1,3 +1,10 @@
+// The hosts that are open now are the policy's, or the rules set since then, plus what each running command
+// opened for itself. The three are kept apart and joined anew at each change (apply_hosts). To add and subtract
+// in one list would not do: two commands may open the same host, and the end of one must not close it to the
+// other.
+//
+// A change that the proxy refuses leaves the lists as they were. To close hosts cannot fail in that way, since
+// the rules that remain held before.
 #include "session/live_egress.h"
 
 #include <algorithm>

@@ -68,7 +68,7 @@ class LiveEgress : public std::enable_shared_from_this<LiveEgress> {
     std::shared_ptr<LiveEgress> egress_;
     std::uint64_t id_;
   };
-  // Of no domains, in whatever mode: null. Errors: as of set_rules.
+  // Opens `domains` until the grant goes; null where there are none, in whatever mode. Errors: as of set_rules.
   Result<std::unique_ptr<HostGrant>> open_hosts(const std::vector<std::string>& domains);
 
  private:

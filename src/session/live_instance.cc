@@ -1,3 +1,20 @@
+// How one live sandbox is started, served and ended, and which thread does what.
+//
+// A starter of the reactor makes pid 1, because a pid 1 dies with the thread that made it (PR_SET_PDEATHSIG,
+// reactor.h). The caller waits for the outcome. A loop gets the sandbox last, when everything that a turn uses
+// is in place. From then on the loop alone reads what pid 1 tells and drains the broker. The threads of callers
+// send requests and read pipes.
+//
+// An id is registered before its request goes out (expect()), since pid 1 may answer before send() returns. An
+// answer to an id that is not registered belongs to a command for which nobody waits.
+//
+// Locks: stop_mutex_ before send_mutex_ before mutex_. deliver() takes mutex_ with a command's mutex held and
+// finish() takes them the other way round. The two cannot meet: finish() begins after Loop::drop(), and from
+// then on no turn runs.
+//
+// A turn never ends the sandbox itself. The end waits for processes to die, and Loop::drop() from within a turn
+// would wait for that turn. So the turn hands the end to a starter, together with a reference that keeps the
+// object alive.
 #include "session/live_instance.h"
 
 #include <fcntl.h>
@@ -373,6 +390,7 @@ void LiveInstance::kill(const char* because) noexcept {
   if (finished_) return;
   if (options_.prepared.pid_namespace) {
     ::syscall(SYS_pidfd_send_signal, sandbox_.pidfd(), SIGKILL, nullptr, 0);
+    // In a frozen group of cgroup v1 SIGKILL waits for the thaw; a v2 group lets it through.
     (void)kernel::thaw_process(sandbox_.init_pid());
     return;
   }
@@ -395,6 +413,7 @@ Result<std::optional<LiveInstance::Started>> LiveInstance::send(launch::PackedEx
 Result<UniqueFd> LiveInstance::room() {
   const std::lock_guard lock(send_mutex_);
   if (!running_.load()) return not_running();
+  // A copy: the sandbox may end and close its own while the caller still polls this one.
   UniqueFd room(::fcntl(sandbox_.control_fd(), F_DUPFD_CLOEXEC, 3));
   if (room.valid()) return room;
   return Error(Code::kResourceExhausted, "cannot start a command")

@@ -1,8 +1,8 @@
-// What keeps a live sandbox alive: its pid 1, and who serves it.
+// A live sandbox: its pid 1 and the threads that serve it.
 //
-// A starter of the process makes it, a loop serves it (reactor.h): hands the end of each command to who waits for it, feeds the
-// broker, samples the limits, notices idleness. Commands are started, and their output is read, by the threads that want them. Who
-// stops it kills and reaps everything.
+// A starter of the process makes it and a loop serves it (reactor.h): the loop hands the end of each command to the thread that
+// waits for it, feeds the broker, samples the limits and notices idleness. The threads that want commands start them and read their
+// output. The thread that stops the sandbox kills and reaps everything.
 #pragma once
 
 #include <atomic>
@@ -102,7 +102,7 @@ class LiveInstance : public LoopHandler, public std::enable_shared_from_this<Liv
   std::uint64_t events_received() const noexcept { return events_received_.load(); }
   // Ends everything inside, soon; waits only for a stop() that is under way.
   void kill(const char* because) noexcept;
-  // Of all commands that run, as init sees them: of each that was there when this was called. nullopt: pid 1 does not answer.
+  // The pids of all commands that run, as init sees them: of each that was there at the call. nullopt: pid 1 does not answer.
   std::optional<std::vector<int>> pids_of_commands();
   void signal(std::uint32_t id, int number) noexcept;
   // Ends one that was not started yet.

@@ -1,3 +1,9 @@
+// The container comes before its way out: pid 1 inside makes the listening sockets in the container's network
+// namespace and passes them out, and the proxy serves them from here. At the end the order is the same: what is
+// inside ends first, then the proxy, so that everything that went through is recorded.
+//
+// A socket that only catches programs which ignore the proxy settings (DNS, direct connections) may be missing;
+// the report says so. Any other one is needed, and its absence ends the start.
 #include "session/networked_container.h"
 
 #include <algorithm>

@@ -26,7 +26,7 @@ class NetworkedContainer {
   NetworkedContainer(const NetworkedContainer&) = delete;
   NetworkedContainer& operator=(const NetworkedContainer&) = delete;
 
-  // What the way out adds: the variables that name the proxy, the clauses; ports of the host are taken. Errors: as
+  // Adds the variables that name the proxy, and the clauses of the network; takes ports of the host. Errors: as
   // SandboxEgress::plan.
   Result<void> plan(EnforcementReport& report);
   // Starts the container and serves its network. Less than plan() said is told in `report`. Errors: as Container::start;
@@ -37,7 +37,7 @@ class NetworkedContainer {
 
   const backend::container::Container& container() const noexcept { return *container_; }
   const std::shared_ptr<backend::container::Channel>& channel() const noexcept { return container_->channel(); }
-  // What its commands find, plan()'s included.
+  // The environment of its commands, with plan()'s variables.
   const std::vector<std::string>& environment() const noexcept { return spec_.env; }
   LiveEgress& egress() const noexcept { return *egress_; }
   // Adds what went through and what was refused since the last time, also after stop().
@@ -54,7 +54,7 @@ class NetworkedContainer {
   ExecResult unread_;  // guarded by mutex_; of the end, or given back
 };
 
-// What those that run use together. Errors: as Engine::stats.
+// The sum of what the running ones use. Errors: as Engine::stats.
 Result<backend::container::ContainerStats> usage_of(std::span<const std::shared_ptr<NetworkedContainer>> containers,
                                                     const CancelToken& cancel);
 

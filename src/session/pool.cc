@@ -1,3 +1,19 @@
+// One thread makes and ends sandboxes; callers take them, and make one themselves only when none waits.
+//
+// Everything is guarded by one mutex, but no sandbox is made, asked or ended with it held (Busy). What is
+// worked on has been taken out of the lists before, so no other thread can get it, and busy_ counts it
+// meanwhile: total() would otherwise let the pool grow over `most`.
+//
+// The thread does one thing per round, in this order: end what was given back, since that frees room; drop what
+// waited too long; make what is missing; ask one that waits whether it lives. After each round the lists are
+// looked at anew, for they may have changed while the mutex was free.
+//
+// A sandbox that was used is never handed out again. It is ended and another one is made, so nothing that a
+// command left behind can meet the next owner. A sandbox that waits is asked once more when it is taken: it may
+// have died since the last check.
+//
+// stop() first lets owners give back, for as long as its caller allows, then ends what they still hold. The
+// thread is joined when nothing is left to end, and only then the directory of the workspaces goes.
 #include "belljar/pool.h"
 
 #include <stdlib.h>

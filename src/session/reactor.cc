@@ -1,3 +1,19 @@
+// A loop is an epoll(7) instance, a set of deadlines and one mutex, which is held while turns run.
+//
+// The mutex gives drop() its promise: whoever has it knows that no turn runs. It is also why drop() must not be
+// called from a turn, which has ignore() instead. The mutex is not held during epoll_wait(2).
+//
+// Events carry an id and not a pointer. epoll_wait may have returned an event of a sandbox that another thread
+// drops before the event is handled (epoll(7), the advice on event caches). The id is looked up again with the
+// mutex held, and an unknown id is skipped. Ids are never reused. The low bits of the data hold the tag of the
+// watch.
+//
+// The watches are level-triggered: a turn that leaves something unread gets another turn. The wait is rounded
+// up to milliseconds, for a deadline that is rounded down would be met too early and make the loop spin. A
+// deadline that another thread sets needs a wake, because the running epoll_wait does not know of it.
+//
+// After fork(2) the child has none of these threads, so shared() makes a new instance there and leaves the
+// parent's alone.
 #include "session/reactor.h"
 
 #include <sys/epoll.h>

@@ -31,7 +31,7 @@ namespace belljar::session {
 
 using LoopTime = std::chrono::steady_clock::time_point;
 
-// What a loop serves.
+// An object that a loop serves.
 class LoopHandler {
  public:
   virtual ~LoopHandler() = default;
@@ -79,7 +79,7 @@ class Loop {
 
 class Reactor {
  public:
-  // Of this process: after a fork(2) another. Errors: kResourceExhausted.
+  // The one of this process: after a fork(2) the child has another. Errors: kResourceExhausted.
   static Result<Reactor*> shared();
   // Runs `job` on a starter.
   void run_on_starter(std::function<void()> job);

@@ -1,3 +1,24 @@
+// The kernel has no call that ends a process and all its descendants. A process group or a session does not do:
+// setsid(2) leaves both. So the tree is read from /proc by parent pids, which is a race against processes that
+// fork, exit and get new parents.
+//
+// Each rule below answers one of these races:
+//
+// - A pid may be given to another process. A pidfd is opened first (pidfd_open(2)), then the parent is read. If
+//   the parent is still in the tree, the pidfd holds the process that was meant, and the signal goes through
+//   the pidfd.
+// - A command that ends hands its orphans on to pid 1, where they cannot be told from others. The command is a
+//   subreaper (PR_SET_CHILD_SUBREAPER, prctl(2)), so it gets SIGSTOP first and SIGKILL last: a stopped process
+//   neither forks nor exits, and its orphans stay below it.
+// - A process may fork between the look and the signal. The search is repeated until a round finds nothing
+//   alive.
+// - A tree may fork faster than that. The rounds are bounded, and the caller ends the sandbox when they do not
+//   suffice.
+//
+// Orphans covers the time between SIGTERM, which may end the command itself, and SIGKILL. What came to pid 1 in
+// that time and is no command of its own is ended as well. A single look that finds nobody proves nothing,
+// since a process that forks and exits again and again is missed by some looks, so several in a row are asked
+// for.
 #include "session/tree_kill.h"
 
 #include <fcntl.h>

@@ -33,12 +33,12 @@ class CommandTree {
   std::vector<Process> processes_;
 };
 
-// What came to pid 1 while a command was being ended, and is no command: processes that were forked after TERM and lost their
+// Children that pid 1 got while a command was being ended, but for commands: processes that were forked after TERM and lost their
 // parent with the command. One that another command left behind in the same moment looks no different, and goes too.
 class Orphans {
  public:
   Orphans() = default;
-  // From now on.
+  // Counts from now on.
   explicit Orphans(int init_pid);
   // KILL to them and all below, until none is there. `commands`: the pids of all that run, as init sees them; asked after each
   // look, so that it knows of every one that was seen; nullopt: nobody can tell. False: they fork faster than they can be ended, or

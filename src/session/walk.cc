@@ -1,4 +1,13 @@
 // glob and grep: one walk below the workspace, directory by directory through descriptors, no link followed.
+//
+// Each directory is opened relative to its parent's descriptor with O_NOFOLLOW, so a directory that is replaced
+// by a link during the walk is skipped and not followed. The price is one descriptor per level, which bounds
+// the depth. What is too deep, or did not fit into the descriptors, the time or the number of results, makes
+// the result incomplete and never an error: the caller gets what there is.
+//
+// The files are sorted at the end, since readdir(3) has no order. grep looks at whole lines. A line longer than
+// a megabyte is searched in pieces that overlap by at least the length of the text, so memory is bounded and no
+// match is lost at a seam.
 #include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>

@@ -1,3 +1,19 @@
+// A recursive watch on top of inotify(7), which knows single directories only.
+//
+// Every directory gets its own watch, and a new one must be added when it appears. What is created in it before
+// the watch exists causes no event. So the watch is added first and the directory is listed afterwards; the
+// entries found count as created. What is in the list and in an event is told once per answer (Batch).
+//
+// The watch is added by /proc/self/fd/N of a descriptor that was opened without following links and then
+// judged. By its name, another directory could be added than the one that was judged.
+//
+// A directory that is moved keeps its watch and reports under its old name. Its watches are removed at
+// IN_MOVED_FROM; where it comes back as IN_MOVED_TO, it is added like a new one. When the queue overflowed
+// (IN_Q_OVERFLOW), events of new directories may be lost, so the whole tree is added again. To add a directory
+// twice is harmless: the kernel gives the same number for the same inode.
+//
+// The end of the top directory is seen by its link count, through a descriptor that is kept open. The kernel
+// tells of a removed directory only when nobody holds it open, and the broker may.
 #include "session/watch.h"
 
 #include <dirent.h>

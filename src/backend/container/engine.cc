@@ -1,3 +1,20 @@
+// The Docker Engine API (https://docs.docker.com/reference/api/engine/), as far as a sandbox needs it, of
+// Docker and of Podman's service.
+//
+// The version is negotiated once: /_ping names the newest that the engine speaks, and every later path carries
+// the smaller of that and ours. Within the range used here the fields mean the same.
+//
+// Values that are missing or of another type read as "not there", because engines differ in what they tell.
+// What an engine does not claim is not counted on: a limit that /info does not name becomes `none` in the
+// report.
+//
+// Three things in the body of a create are against defaults of some engines. No init of the engine's own, since
+// any command could stop ours then. No log, since output would pile up on the engine's disk. No health check of
+// the image, since the engine would run it beside our commands, unwatched.
+//
+// A pull answers with status 200 before it knows the outcome and tells a failure in the stream that follows, so
+// the stream is read line by line for it. A 404 or 409 of a delete is success: the container removes itself
+// when it ends (AutoRemove), and both may happen at once.
 #include "backend/container/engine.h"
 
 #include <algorithm>

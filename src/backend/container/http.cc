@@ -1,3 +1,15 @@
+// HTTP/1.1 over a connection that has a deadline and a cancel token (connection.h), with Beast for the
+// messages.
+//
+// One connection serves one request ("Connection: close"). A connection that is kept would have to be checked
+// before each use, for the engine may have closed it.
+//
+// Attach turns the connection into a raw stream (RFC 9110, section 7.8, Upgrade). What the parser has read
+// beyond the head belongs to that stream already and is handed on as `early`; dropped, the first bytes of pid 1
+// would be missing.
+//
+// The limit of the body is counted here and not by Beast, since the stream of a pull has no end that is known
+// before and is not stored.
 #include "backend/container/http.h"
 
 #include <boost/asio/buffer.hpp>

@@ -1,3 +1,9 @@
+// What an engine holds of a policy. The report is made twice: from the plan, so that a policy that cannot be
+// held is refused before a container exists, and lowered afterwards by what the running container shows of
+// itself (the functions lower_*). It is never raised.
+//
+// No broker looks into a container, so rules for names that do not exist yet read `none`, and rules held by a
+// mount `partial` where a rename on the host can take the mount off.
 #include "backend/container/report.h"
 
 #include <algorithm>

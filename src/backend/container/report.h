@@ -19,7 +19,7 @@ EnforcementReport report_container(const Policy& policy, const ContainerOptions&
 // Limits that the engine says it cannot hold become `none`.
 void report_limits(const Policy& policy, bool memory, bool cpu, bool pids, EnforcementReport& report);
 
-// What the engine's own settings make of it: it maps ids (not those of this container), it has a seccomp profile.
+// Adds what the engine's own settings change: it maps ids (not those of this container), it has a seccomp profile.
 void report_engine(bool maps_ids, bool seccomp, EnforcementReport& report);
 
 // The engine shows more than it was asked for, at these points.
@@ -28,8 +28,7 @@ void lower_root(const std::vector<std::string>& unasked, EnforcementReport& repo
 // A tmpfs at these points takes more than was asked for (find_larger).
 void lower_tmp(const std::vector<std::string>& larger, EnforcementReport& report);
 
-// What pid 1 says of itself, against what `spec` asked for: identity, processes, kill, privileges,
-// terminal.
+// Compares pid 1's own status with what `spec` asked for and lowers identity, processes, kill, privileges, terminal.
 void lower_status(const InsideStatus& status, const Spec& spec, EnforcementReport& report);
 
 // pid 1 could not install the policy's filter.

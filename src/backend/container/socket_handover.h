@@ -1,6 +1,6 @@
 // How the sockets of a container's network come out: the attach stream carries no descriptors. pid 1 makes them and sends them,
-// once and before it greets, over a unix socket in a directory of ours that the container sees at kDoorDir. Before any command runs
-// the socket is closed and its directory gone: what a command finds there is empty, and nobody answers.
+// once and before it greets, over a unix socket in a directory of ours that the container sees at kHandoverDir. Before any command
+// runs the socket is closed and its directory gone: what a command finds there is empty, and nobody answers.
 //
 // One packet (SOCK_SEQPACKET): for each socket that was asked for, in order, the errno of its making as a number of 4 bytes,
 // highest first; those that were made come with it (SCM_RIGHTS), in the same order.
@@ -38,7 +38,7 @@ class SocketHandover {
   SocketHandover(SocketHandover&&) noexcept = default;
   SocketHandover& operator=(SocketHandover&&) noexcept = default;
 
-  const std::string& directory() const noexcept { return shared_; }  // to be bound at kDoorDir
+  const std::string& directory() const noexcept { return shared_; }  // to be bound at kHandoverDir
   // What pid 1 has sent, once it has greeted; then the socket and its directory are gone. `is_pid1` is asked of every peer that we
   // can see, and others are passed over. Errors: kFailedPrecondition, it sent none; kDataLoss, something else than was asked for.
   Result<HandedSockets> receive(std::span<const launch::InnerSocket> asked, const std::function<bool(int pid)>& is_pid1) &&;

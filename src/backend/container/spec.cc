@@ -1,3 +1,18 @@
+// From a policy to what an engine is asked for.
+//
+// The native planner decides about paths (plan_paths), as for every backend; here its plan is translated. "/"
+// is hidden from it first, since a container shows nothing of the host but what is bound, so the planner binds
+// just what the policy names.
+//
+// Binds are sorted by depth, because a bind below another one must come later. A name is hidden by a closed
+// directory or file over it (mode 000): an engine has no other way to take a name away, and a directory that
+// holds the workspace cannot be covered at all, which is refused by name.
+//
+// The checks come before the plan and in this order: what no engine serves, places that the image or the engine
+// needs, the user. An engine would refuse some of it, too, but later and in words of its own, and would leave
+// directories of root's behind in the workspace.
+//
+// limits.pids is about commands, so pid 1, which is ours, comes on top.
 #include "backend/container/spec.h"
 
 #include <algorithm>

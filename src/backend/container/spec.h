@@ -72,7 +72,7 @@ struct ContainerPlan {
   std::vector<std::string> held;  // paths of the host below the workspace that are read-only for commands
 };
 
-// Who the commands are inside, and on the host.
+// The user of the commands, inside and on the host.
 struct User {
   uid_t inside_uid = 0;
   gid_t inside_gid = 0;
@@ -88,20 +88,22 @@ Result<User> choose_user(const Host& host, const Policy& policy, const Container
 Result<ContainerPlan> plan_container(const Host& host, const Policy& policy, const Workplace& place,
                                      const ContainerOptions& options, const InstalledFiles& installed, bool rootless);
 
-// What the engine says it cannot or will not do, against what it is asked for: more processors than it has are all of them.
+// Fits the spec to what the engine says of itself: more processors than it has become all of them.
 void fit_engine(Spec& spec, double processors, bool maps_ids);
 
 // Below a read-only root the image's own volumes would take what the engine's disk has: each is a private directory of that size.
 void hold_volumes(Spec& spec, const std::vector<std::string>& volumes, Bytes size);
 
-// What an engine of another kernel or another machine cannot do: pass sockets out. `where` is its address.
+// Refuses sockets where they cannot be passed out: a runtime with another kernel, an engine of another machine. `where`: its
+// address.
 Result<void> check_passing(const Spec& spec, Isolation isolation, bool same_machine, const std::string& where);
 
 // The mount options of a private directory of that size.
 std::string private_tmpfs(Bytes size);
 
-// Whoever opens one of `privileged_paths` (an engine's socket, the key of one that is far) is as good as root here: no bind shows
-// it. Errors: kPermissionDenied, one does. `privileged_paths`: with every name that other mounts give them (names_of).
+// A process that opens one of `privileged_paths` (an engine's socket, the key of one that is far) is as good as root here, so no
+// bind may show it. Errors: kPermissionDenied, one does. `privileged_paths`: with every name that other mounts give them
+// (names_of).
 Result<void> check_privileged_paths_hidden(const Host& host, const std::vector<Bind>& binds,
                                            const std::vector<std::string>& privileged_paths);
 

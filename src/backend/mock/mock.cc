@@ -1,4 +1,11 @@
 // In-memory files and canned commands, behind one mutex.
+//
+// Each call is logged before anything else is decided about it, so a test sees calls that failed as well. An
+// injected failure comes next, before the state of the sandbox is asked. The callbacks and answers of the test
+// run without the mutex, since they may call the mock again.
+//
+// Of the outputs that fit a command the longest wins, and of the answers the one that was set last, so a test
+// sets the general case first and exceptions after it.
 #include "belljar/mock.h"
 
 #include <algorithm>

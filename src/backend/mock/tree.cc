@@ -1,3 +1,9 @@
+// A file system in a map from normalised paths to nodes. It resolves names like a kernel, component by
+// component, so that a test of an agent meets the same errors as on a machine: a component that is missing, is
+// a file, or may not be searched ends the walk there.
+//
+// Whether a path leads out is decided as text in addition, before the first missing component is reported.
+// "nope/../../x" is an escape on every backend, whatever is missing on the way.
 #include "backend/mock/tree.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Two services share one backend, and the keys decide which is meant: an API key is AgentBay's, an MCP endpoint
+// is a gateway's. Where both are set nothing is guessed, for a key that goes to the wrong service is a key
+// given away.
 #include "remote/aliyun/address.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A gateway speaks JSON-RPC 2.0 (https://www.jsonrpc.org/specification): status 200 with `result` or `error`.
+// Any other status is of HTTP and says nothing about the command, except 401, 403 and 429, which refused it.
+//
+// Behind it is one machine that somebody else runs. It is neither made nor ended from here; create() looks
+// whether its tool is there, and kill() says that there was nothing to end.
 #include "remote/aliyun/gateway.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// One request to AgentBay and its tries. Nothing is signed: the API key goes as a form field, in the body and
+// not in the URL, since URLs are written to logs on the way.
+//
+// Two kinds of requests. kAlways may run twice and is sent again at 503 and when throttled. kOnlyRefused, a
+// create or a command, is sent again only when it was refused unread (429, or a code Throttling*). Each try has
+// a new nonce and time. Pauses double from 0.2 s, unless the server names one.
 #include "remote/aliyun/rpc.h"
 
 #include <algorithm>

@@ -36,8 +36,8 @@ class Rpc {
   const http::Client& http() const noexcept { return http_; }
   std::chrono::milliseconds patience() const noexcept { return patience_; }
 
-  // What the service said, refusals too. Errors: kUnavailable, it cannot be reached, or the answer broke off; kDeadlineExceeded;
-  // kDataLoss; kCanceled.
+  // Returns the service's answer, refusals too. Errors: kUnavailable, it cannot be reached, or the answer broke off;
+  // kDeadlineExceeded; kDataLoss; kCanceled.
   Result<Answer> ask(std::string_view action, Fields fields, Repeat repeat) const;
   Result<Answer> ask(std::string_view action, Fields fields, Repeat repeat, std::chrono::milliseconds patience,
                      int cancel_fd) const;

@@ -1,3 +1,12 @@
+// Sessions of AgentBay. Deletes, pauses and resumes are asynchronous: the answer says that the request was
+// taken, and the state is asked for until it is there, in pauses that grow.
+//
+// A create is sent once and labelled with a random tag. When its answer is lost, sweep() looks for the tag and
+// ends what it finds. More than one hit means that the service took no notice of the label, and then nothing is
+// ended: the sessions may be others'.
+//
+// A session whose contexts failed is ended and the start fails. The service's own clients go on; commands would
+// then miss files that the caller counts on.
 #include "remote/aliyun/service.h"
 
 #include <algorithm>

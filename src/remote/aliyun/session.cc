@@ -1,3 +1,13 @@
+// The tools of a session have two ways: the session's own address (LinkUrl) with its token, and the control
+// plane. The first needs address, token and the name of the tool's server, and is used only over https or on
+// this machine, since the token is sent along.
+//
+// A token that is refused ran nothing, so it is asked for again, once, and the call is repeated. Other failures
+// do not say whether the command ran and are told as such (kUnavailable): the caller in remote/shell finds out
+// by the command's directory.
+//
+// The service ends a session that is not used. Whether a tool call is a use is written nowhere, so the time is
+// begun anew whenever a third of it is over.
 #include "remote/aliyun/session.h"
 
 #include <algorithm>

@@ -17,7 +17,7 @@
 
 namespace belljar::remote::aliyun {
 
-// What the service says of a session.
+// A session as the service describes it.
 struct SessionAccess {
   std::string id, status;                      // status may be empty
   std::string link_url, token;                 // empty: only the control plane leads there

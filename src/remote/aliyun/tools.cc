@@ -1,3 +1,9 @@
+// What the tool `shell` says of a script, in the forms that the service and its clients know: JSON with
+// exit_code, stdout and stderr, in a result or in what the tool calls an error; errorCode where it is an error;
+// no code at all where it is zero.
+//
+// Text of any other form is nonsense and not a result, as nobody can say how the command ended. A complaint of
+// a time limit is found by its words, because the tool has no code for it.
 #include "remote/aliyun/tools.h"
 
 #include <cstdint>

@@ -11,12 +11,12 @@
 
 namespace belljar::remote::aliyun {
 
-// What its own clients send and read at a time where an answer goes through the control plane.
+// The size of a piece that its own clients send and read where an answer goes through the control plane.
 inline constexpr std::size_t kPiece = std::size_t{48} << 10;
-// Of a tool.
+// The largest answer of a tool.
 inline constexpr std::size_t kMostAnswer = 64U << 20;
 
-// What a tool said: a text, mostly JSON.
+// The answer of a tool: a text, mostly JSON.
 struct Content {
   bool is_error = false;
   std::string text;

@@ -1,3 +1,12 @@
+// Failures come in three shapes: a status of 4xx or 5xx with or without JSON; "Success": false under status
+// 200; and the same one level deeper, in Data. All become one Answer. Where the status is 200, HttpStatusCode
+// of the envelope stands in for it.
+//
+// A 200 with neither Success nor Data, and with a code that is not "ok", is a failure: only what is told as
+// success counts as one.
+//
+// Values inside may be JSON, or text that holds JSON; unwrapped() takes both. "Not found" is told from other
+// failures by code, and with status 400 by the message.
 #include "remote/aliyun/wire.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What goes over the wire to AgentBay's control plane (Aliyun's RPC style), and what comes back, read into values. No I/O.
+// Requests to AgentBay's control plane (Aliyun's RPC style) as text, and its answers read into values. No I/O.
 #pragma once
 
 #include <chrono>

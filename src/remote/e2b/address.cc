@@ -1,3 +1,7 @@
+// The daemon of a sandbox is reached by a host name of its own, "49983-ID.DOMAIN", or at the hosts of E2B
+// itself by one shared name where a header names the sandbox. Id and domain come from the service and become
+// part of a URL to which a token is sent, so both are checked to be names before: any other letter could lead
+// elsewhere.
 #include "remote/e2b/address.h"
 
 #include <algorithm>

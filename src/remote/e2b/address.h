@@ -1,4 +1,4 @@
-// Whom to ask, and with which key. Values; no I/O.
+// The addresses to ask, and the key to ask with. Values; no I/O.
 #pragma once
 
 #include <map>

@@ -1,3 +1,14 @@
+// The control plane of E2B. A create costs money and has no id before its answer, so it is the one call with
+// care of its own.
+//
+// It is sent once, on a connection of its own, since libcurl sends again what an old connection swallowed. Only
+// 429 says that nothing was made; 503 does not, and a lost answer does not either. So each sandbox carries a
+// random tag in its metadata, by which lost() finds and ends it. The list is compared here, as a service that
+// takes no notice of the filter would list sandboxes of others.
+//
+// Compatible services know one of two paths, /sandboxes or /v2/sandboxes. 404 and 405 say that nothing was
+// done, so the second is asked then, also for a create. Where both fail the first one's words are told unless
+// the second says more.
 #include "remote/e2b/control.h"
 
 #include <algorithm>

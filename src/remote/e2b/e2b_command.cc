@@ -1,3 +1,19 @@
+// One command of E2B: a Connect stream that tells its events, and single calls that feed and signal it.
+//
+// The stream is the only source of output; the daemon keeps nothing for a second reader. So a stream that
+// breaks, stalls or makes no sense ends the command (lose). Silence counts from the last byte, in units of the
+// keepalive that the daemon was asked for, and only when nothing waits to be read: a slow callback of the
+// caller is no silence of the command.
+//
+// The daemon's own signal reaches one process. A helper inside signals the whole tree by its mark, and after
+// KILL the daemon is asked as well, because that also ends a stream that others hold open.
+//
+// stdin of an exec has a thread of its own. A command may write a lot before it reads, and a waiter that feeds
+// would not read the stream meanwhile: both sides would wait for each other. Input is never sent twice
+// (Envd::call).
+//
+// The daemon is told the timeout of an exec, too (Connect-Timeout-Ms), a while after ours, in case this machine
+// dies. What may be detached has no such end.
 #include "remote/e2b/e2b_command.h"
 
 #include <signal.h>

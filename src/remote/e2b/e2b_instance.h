@@ -1,4 +1,4 @@
-// What a started sandbox is for its commands and file calls: the daemon, the mark of its commands, their end.
+// A started sandbox as its commands and file calls use it: the daemon, the mark of its commands, their end.
 #pragma once
 
 #include <atomic>

@@ -1,3 +1,12 @@
+// Calls to the daemon inside a sandbox: unary Connect calls are plain POSTs of JSON
+// (https://connectrpc.com/docs/protocol), files go by HTTP.
+//
+// Two things mean that the sandbox is gone: status 502, and Connect's code "unavailable" at the end of a
+// stream. The same code with another status may come from a proxy on the way and says nothing of the sandbox.
+//
+// Only SendInput must not be sent twice: the same bytes again are other input. A range past the end of a file
+// is answered with 416 (RFC 9110, section 15.5.17) and is an empty read here. A server may leave Range aside
+// and answer 200 with the whole file (section 14.2), and then the part is cut out here.
 #include "remote/e2b/envd.h"
 
 #include <chrono>

@@ -1,3 +1,10 @@
+// JSON of the daemon, read with suspicion: it comes from a machine on which somebody else's commands run.
+//
+// protobuf's JSON writes 64 bits as text and leaves zeros out (https://protobuf.dev/programming-guides/json/),
+// so a number may be a number, a text or missing. How a command ended comes as Go prints it ("signal: killed
+// (core dumped)"), and the names are mapped back; an unknown one counts as SIGKILL, because the command did not
+// exit by itself. Exit codes beyond eight bits are refused: cut to eight, 256 would read as success. Fields and
+// events that are new are skipped, for daemons are of many versions.
 #include "remote/e2b/events.h"
 
 #include <signal.h>

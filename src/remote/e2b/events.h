@@ -1,4 +1,4 @@
-// What the daemon in a sandbox says, as values. No I/O. Fuzzed: fuzz/remote_frames.cc.
+// Reads the messages of the daemon in a sandbox into values. No I/O. Fuzzed: fuzz/remote_frames.cc.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Event {
 // Errors: kDataLoss, no event.
 Result<Event> parse_event(std::string_view json);
 
-// What a unary call or the end of a stream complains of: Connect's code, or an HTTP status as a number. nullopt: nothing.
+// The complaint of a unary call or of the end of a stream: Connect's code, or an HTTP status as a number. nullopt: nothing.
 struct Complaint {
   Code code = Code::kUnknown;
   std::string message;

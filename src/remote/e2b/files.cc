@@ -1,3 +1,12 @@
+// File calls by the daemon where it has one, by a helper inside where it has not (modes, append).
+//
+// Most begin with a Stat. A read of a FIFO would have the daemon wait for a writer, and some calls make missing
+// parents, which the caller did not ask for. The look and the act are two calls, so a command may change the
+// file in between; the machine is the commands' own, and nothing but their files is at stake.
+//
+// An atomic write goes to a temporary name and is moved. What was written is removed when the move fails, also
+// for a caller who has no time left, with a bound of its own. An append opens the file inside with O_APPEND
+// (">>"): to read, join and write back would lose what others append meanwhile.
 #include "remote/e2b/files.h"
 
 #include <algorithm>

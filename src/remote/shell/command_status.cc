@@ -1,3 +1,12 @@
+// Reads what the helper `look` prints (scripts.cc): a line of state, a head and lines of base64 for each
+// stream, a dot.
+//
+// A service may cut an answer, so nothing is believed before its end: the dot must come, and each stream must
+// be as long as its head says. Otherwise the answer is nonsense as a whole, and the caller asks again, for
+// less. That loses nothing, for a look is asked by offset and changes nothing. base64 is told from a head by
+// its letters, since the number of its lines is not known beforehand.
+//
+// Carriage returns before line ends are dropped.
 #include "remote/shell/command_status.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the helper `look` (scripts.cc) says of a command, as a value. No I/O.
+// The state of a command as the helper `look` (scripts.cc) prints it, read into a value. No I/O.
 #pragma once
 
 #include <cstdint>

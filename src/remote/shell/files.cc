@@ -1,3 +1,13 @@
+// File calls as scripts of a POSIX sh. Each call is one script where the bytes fit, since the way to the cloud
+// costs more than the work.
+//
+// Names come as arguments ("$1") or quoted, and they are absolute, so none can be taken for an option or for
+// shell text. Exits above 30 are ours and tell kinds of files apart; any other failure is read from the
+// message. A test for a FIFO comes before every open, as an open would wait for the other end.
+//
+// GNU find prints a record of all fields itself (-printf). busybox has no -printf, so there stat(1) is called
+// per file with a format both know; parse_record() reads the two forms. Names may hold anything but NUL, which
+// therefore ends each record's name and target.
 #include "remote/shell/files.h"
 
 #include <algorithm>

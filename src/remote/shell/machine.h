@@ -1,4 +1,4 @@
-// What a cloud has to offer to be a Sandbox when all it can do is to run shell text and say, at the end, what was said: the port
+// The port of a cloud that can only run shell text and return its output at the end. It stands
 // between sandbox.cc, which makes commands, streams, timeouts and files of it, and the services (remote/aliyun, remote/volcengine).
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace belljar::remote::shell {
 
-// What one call came to. Text: a service may pass it through JSON, cut it and mend its UTF-8, so bytes travel as base64.
+// The result of one call. It is text: a service may pass it through JSON, cut it and mend its UTF-8, so bytes travel as base64.
 struct ScriptOutput {
   int exit_code = 0;
   std::string out, err;
@@ -53,7 +53,7 @@ class Machine {
     return std::nullopt;
   }
 
-  // What one call of run() carries.
+  // The limits of one call of run().
   struct Limits {
     std::chrono::milliseconds longest;  // that it may last
     std::size_t script = 0;             // bytes of script
@@ -71,13 +71,13 @@ class Service {
 
   virtual std::string_view name() const noexcept = 0;       // "aliyun": the backend's name, for people and messages
   virtual std::string_view workspace() const noexcept = 0;  // where a sandbox works unless the configuration says otherwise
-  virtual std::string host() const = 0;                     // whom it asks, for the enforcement report; no secret in it
+  virtual std::string host() const = 0;                     // the host that it asks, for the enforcement report; no secret in it
 
   // Refuses by name what of the policy the service cannot take, beyond what no machine elsewhere can (report.h).
   virtual Result<void> check_supported(const Policy& policy) const = 0;
   // Of "network", "limits.memory", "limits.cpus", "limits.disk": what create() asks the service to hold.
   virtual ClauseEnforcement holds(const Policy& policy, std::string_view clause) const = 0;
-  // What stands between its sandboxes and this machine, by its word; kNone: nobody gives one.
+  // The isolation between its sandboxes and this machine, by its word; kNone: it gives none.
   virtual Isolation isolation() const { return Isolation::kContainer; }
 
   // A sandbox that runs; returns when commands can be run. What was made and cannot be used is ended, or named in the error.

@@ -1,3 +1,6 @@
+// The adapter between the port for clouds with shell text (machine.h) and the sandbox that all clouds share
+// (remote/sandbox.h). The service is asked for at each use (FindService) and not kept: for Volcengine options
+// and environment are checked there, so a key that is missing is an error of the call that needs it.
 #include "remote/shell/sandbox.h"
 
 #include <chrono>

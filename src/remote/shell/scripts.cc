@@ -1,3 +1,11 @@
+// The shell text that runs beside a command: `watch` starts it and looks after it, `look` says how it goes,
+// `put` brings a piece of its stdin. POSIX sh, since the image may have dash, bash or busybox.
+//
+// They talk by files in the command's directory. A file that is read as a whole appears by mv(1), so nobody
+// reads half of it (status, at, i.N). Other files say all by their presence (late, left, closed, broken).
+//
+// Output goes to a chain of files and not to one: what was read can be removed while the command writes on, so
+// the disk holds a bounded amount, and a look can be repeated from any offset whose file is not removed yet.
 #include "remote/shell/scripts.h"
 
 #include <algorithm>

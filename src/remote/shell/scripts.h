@@ -17,7 +17,7 @@ struct Helper {
   const char* name;
   const char* text;
 };
-// What is put into the private directory of a sandbox before its first command.
+// The files that the private directory of a sandbox gets before its first command.
 const std::vector<Helper>& helpers();
 
 // Becomes `command` in `cwd`: sh reads it from a file beside the command's streams. `piped`: its stdin is a pipe of ours,

@@ -1,3 +1,19 @@
+// One command where a call carries a script and its answer comes at the end: start it in the background, look
+// how it goes, by offset.
+//
+// The start is sent once. When its answer is lost, nobody knows whether it began, and neither to send it again
+// nor to give up would be right. The directory `claim` decides: mkdir(2) succeeds for exactly one, the start or
+// the look that comes after it. If the look gets it, the start has not begun, and never will. If it is taken,
+// the start came first, and the command is looked at like any other.
+//
+// The call that starts a command also looks, so a short command is one call. What does not fit into a script is
+// brought before, into the files `go` and `in`.
+//
+// An answer that makes no sense was cut, most likely, so less is asked for: the budget is halved at once and
+// doubled only after several good answers. A fixed smaller budget would make every large output slow.
+//
+// The timeout is kept inside by `watch`, which runs on when this machine is gone. The clock here waits some
+// seconds longer and acts only when the one inside did not.
 #include "remote/shell/shell_command.h"
 
 #include <signal.h>

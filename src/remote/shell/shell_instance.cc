@@ -1,3 +1,15 @@
+// Calls of shell text to one machine: once() for what must not happen twice, again() for what may.
+//
+// A service says of a lost call neither that it ran nor that it did not. So every script is either sent once,
+// or written so that a second run changes nothing: again() may send it while the way is lost. upload() is of
+// the second kind: a piece is appended only if the file ends where the piece begins, a piece that is there
+// already is skipped, and any other size is an error.
+//
+// A pause between tries doubles up to a second, and the whole is bounded, as the command behind it cannot be
+// seen meanwhile.
+//
+// kill_marked() takes no turn and sends its own text instead of calling the helper's file. It must work while
+// all turns are taken by looks, and when somebody inside removed our directory.
 #include "remote/shell/shell_instance.h"
 
 #include <poll.h>

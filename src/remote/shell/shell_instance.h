@@ -1,5 +1,5 @@
-// What a started sandbox is for its commands and file calls: the machine, a private directory on it, the mark of its commands,
-// their end.
+// A started sandbox as its commands and file calls use it: the machine, a private directory on it, the mark of its commands, their
+// end.
 #pragma once
 
 #include <atomic>
@@ -50,7 +50,7 @@ class ShellInstance final : public Commands, public std::enable_shared_from_this
   Result<ScriptOutput> once(Turns::Turn turn, std::string script, std::chrono::milliseconds longer, int cancel_fd) const;
   // Of a script that may be run twice: tried again while the way to the sandbox is lost, for as long as `patience`.
   Result<ScriptOutput> again(const std::string& script, std::chrono::milliseconds longer, int cancel_fd) const;
-  // What stands in one call as base64.
+  // The bytes that one call can carry as base64.
   std::size_t payload() const noexcept;
   // Makes the file `name` of the private directory. Errors: as again(); kDataLoss; kResourceExhausted.
   Result<void> upload(const std::string& name, std::string_view bytes, int cancel_fd) const;

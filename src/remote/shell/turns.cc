@@ -1,3 +1,13 @@
+// A semaphore with two queues. A thousand commands that all look how they go would keep each other, and every
+// start, from being served; so calls that begin something go first, and every fourth turn is a look's, or looks
+// would starve in turn.
+//
+// A free turn is handed to the first waiter directly and not put back for all to take: a newcomer could take it
+// before the waiter wakes, again and again. std::counting_semaphore would not do, as a waiter must also wake
+// when its caller cancels; each waiter has an eventfd that poll(2) watches together with the cancel descriptor.
+//
+// A waiter may be cancelled and be given a turn at the same moment. Then it has the turn and gives it on, which
+// the destructor of Turn does.
 #include "remote/shell/turns.h"
 
 #include <poll.h>

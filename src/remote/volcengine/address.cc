@@ -1,3 +1,8 @@
+// Keys come in pairs and never half from one place and half from another: an id with somebody else's secret
+// fails as a wrong signature, which tells nothing. The first pair of names with anything set decides, and its
+// other half must be there.
+//
+// What is signed has the path / and a host in small letters, so a URL with a path or capitals is refused here.
 #include "remote/volcengine/address.h"
 
 #include <algorithm>

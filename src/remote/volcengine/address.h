@@ -1,4 +1,4 @@
-// Whom to ask, and with which keys. Values; no I/O.
+// The addresses to ask, and the keys to ask with. Values; no I/O.
 #pragma once
 
 #include <map>

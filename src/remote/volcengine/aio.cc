@@ -1,3 +1,15 @@
+// Commands and files of an AIO server behind Volcengine's gateway.
+//
+// The gateway ends a call after 30 s, so no call waits longer than half of that. A command is begun by one
+// POST, which returns early with what there is, and followed by /v1/bash/output with offsets. The POST is never
+// sent twice. The rest may be: an offset can be asked for again.
+//
+// Errors have two meanings for the caller (machine.h): codes of has_begun() say that the command may have run,
+// all others that it did not. A failure after the start must not leave with a code of the second kind, and is
+// turned into kUnavailable.
+//
+// A missing file is reported with status 200 and JSON in place of the content. A file may hold just such JSON,
+// so a suspicious body is followed by a second question, whether the file can be read.
 #include "remote/volcengine/aio.h"
 
 #include <algorithm>

@@ -1,3 +1,10 @@
+// Calls of Volcengine's OpenAPI. Each try is signed anew, as a signature is good for some minutes only.
+//
+// CreateSandbox is sent once, is not cancelled in the middle and is repeated only when it was refused for being
+// asked too often. Its answer is the only place that names the sandbox. When the answer is lost, lost() lists
+// the sandboxes with a random session in their metadata and ends them. The list is compared here, since it is
+// not known that the service filters it. None found proves nothing: one may still be in the making, so the
+// error names the session.
 #include "remote/volcengine/control.h"
 
 #include <algorithm>

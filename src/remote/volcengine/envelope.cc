@@ -1,3 +1,10 @@
+// Answers of the AIO server: {"success", "message", "data"}, under status 200 also when it failed; {"detail"}
+// of its framework when it does not take a request; and whatever a gateway in front says. `success` must be
+// there and a boolean, or it is not this server.
+//
+// A failure of a file call has error_type, which decides the code. One of a command has none and counts as
+// kFailedPrecondition. Offsets must be there while the command runs: without them the next question would bring
+// the same output twice.
 #include "remote/volcengine/envelope.h"
 
 #include <nlohmann/json.hpp>

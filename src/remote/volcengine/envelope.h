@@ -1,4 +1,4 @@
-// What an AIO server answers, judged. Pure: text in, values out.
+// Parses the answers of an AIO server. Pure: text in, values out.
 #pragma once
 
 #include <nlohmann/json.hpp>

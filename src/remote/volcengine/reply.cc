@@ -1,3 +1,9 @@
+// Answers of Volcengine's OpenAPI: ResponseMetadata, with Error in it where it failed, beside Result. The
+// gateway before the service has another form (errorcode, message).
+//
+// The code of the service decides, and the HTTP status only where the code says nothing: the same status stands
+// for several things. Codes are found by parts of their names. Quota and throttling are asked for first,
+// whatever the status.
 #include "remote/volcengine/reply.h"
 
 #include <algorithm>

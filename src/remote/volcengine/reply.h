@@ -1,4 +1,4 @@
-// What the control plane answers, judged. Pure: text in, values out.
+// Parses the answers of the control plane. Pure: text in, values out.
 #pragma once
 
 #include <nlohmann/json.hpp>

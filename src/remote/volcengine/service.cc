@@ -1,3 +1,12 @@
+// A start goes from what is free to what costs: the endpoint is looked up before a sandbox is created, for one
+// that cannot be reached would have to be ended again. Then the instance must be ready, and after it the server
+// inside, which may take longer.
+//
+// Right after a create, "not found" is no answer yet: the instance may not be known everywhere. After a connect
+// it is one.
+//
+// A sandbox that somebody else made is compared with the policy before it is entered (check_found). What the
+// service does not tell counts as more than the policy allows.
 #include "remote/volcengine/service.h"
 
 #include <algorithm>

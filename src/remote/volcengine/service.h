@@ -1,4 +1,4 @@
-// What volcengine.cc hands to the core: Volcengine's control plane, and AIO containers that need none.
+// The services that volcengine.cc gives to remote/shell: Volcengine's control plane, and AIO containers that need none.
 #pragma once
 
 #include <memory>
@@ -75,7 +75,7 @@ class AioService final : public shell::Service {
 // The shortest and the longest life that the service gives. Errors: kInvalidArgument.
 Result<void> check_lifetime(std::chrono::milliseconds lifetime);
 
-// What of `wanted` follows from instance type and policy. Errors: kUnimplemented, less than the service's smallest.
+// Fills in the size that follows from instance type and policy. Errors: kUnimplemented, less than the service's smallest.
 Result<void> size(CreateRequest& wanted, VolcengineInstance type, const Limits& limits);
 
 // Errors: kFailedPrecondition, it may do more than the policy says, and the policy does not accept that.

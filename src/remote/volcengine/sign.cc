@@ -1,3 +1,13 @@
+// Canonical request, then string to sign, then a chain of four keys: secret, day, region, service, "request".
+// Each key is the HMAC-SHA256 (RFC 2104) of the next word under the one before. A key of the chain is therefore
+// good for one day, region and service only.
+//
+// What is easy to get wrong: the query is sorted by name and escaped with upper-case hex; header names are in
+// small letters, sorted, and the same list appears twice; the host is without a default port, as it is in the
+// Host header; the hash of the body is a header and is signed; the token of a temporary key is signed as well,
+// and added to the list only where there is one.
+//
+// Every step is kept in Signature, so that a test can say which one is wrong (VolcengineSign.*).
 #include "remote/volcengine/sign.h"
 
 #include <algorithm>

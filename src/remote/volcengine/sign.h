@@ -14,7 +14,7 @@ struct Keys {
   std::string id, secret, token;  // token: of a temporary key (STS); empty: none
 };
 
-// What is signed. The path is always "/".
+// The parts of a request that are signed. The path is always "/".
 struct Call {
   std::string service, region;
   std::string authority;                                   // host[:port] of the URL
