@@ -124,4 +124,17 @@ bool is_utf8(std::string_view text) noexcept {
   return true;
 }
 
+void append_utf8(std::string& text, std::uint32_t code) {
+  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) {
+    put(0xC0U | (code >> 6U));
+  } else if (code < 0x10000) {
+    put(0xE0U | (code >> 12U)), put(0x80U | ((code >> 6U) & 63U));
+  } else {
+    put(0xF0U | ((code >> 18U) & 7U)), put(0x80U | ((code >> 12U) & 63U)), put(0x80U | ((code >> 6U) & 63U));
+  }
+  put(0x80U | (code & 63U));
+}
+
 }  // namespace belljar

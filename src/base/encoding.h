@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,5 +50,7 @@ std::optional<std::string> percent_decoded(std::string_view text);
 // there is none.
 std::size_t utf8_size(std::string_view text) noexcept;
 bool is_utf8(std::string_view text) noexcept;
+// Adds the letter `code`, at most U+10FFFF; a surrogate as the three bytes that it would have.
+void append_utf8(std::string& text, std::uint32_t code);
 
 }  // namespace belljar

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -48,7 +49,7 @@ void make_agent_state(const LoadedPolicy& loaded) {
     struct stat status{};
     if ((!written && std::ranges::find(scratch, path) == scratch.end()) || ::stat(path.c_str(), &status) == 0) continue;
     // The user may have made the home a link, and CODEX_HOME lead through some.
-    const std::string root = policy::is_within(path, home) ? home : policy::directory_of(policy::directory_of(path));
+    const std::string root = policy::is_within(path, home) ? home : parent_of(parent_of(path));
     if (!home.empty() && ::stat(root.c_str(), &status) != 0) continue;
     const std::string relative = path.substr(root == "/" ? 1 : root.size() + 1);
     if (open_made(UniqueFd(::open(root.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), relative).valid()) continue;

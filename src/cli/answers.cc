@@ -28,6 +28,7 @@
 #include "base/environment.h"
 #include "base/format.h"
 #include "base/made_directories.h"
+#include "base/paths.h"
 #include "base/real_path.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
@@ -104,7 +105,7 @@ std::string claude_config(const AgentStateLocation& place, const std::string& ho
 // By rename, so that a run that ends beside this one finds a whole file.
 bool write_answers(const std::string& path, const policy::Answers& answers) {
   MadeDirectories made;
-  if (made.make(policy::directory_of(path)).errnum != 0) return false;
+  if (made.make(parent_of(path)).errnum != 0) return false;
   made.keep();
   const std::string temporary = format("{}.{}", path, ::getpid());
   ::unlink(temporary.c_str());

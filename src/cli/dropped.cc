@@ -94,7 +94,7 @@ enum class Replace { kNo, kYes };
 
 // The directory of a file of the host's, made where it is missing; below the home never through a link.
 UniqueFd directory_for(const std::string& path) {
-  const std::string folder = policy::directory_of(path);
+  const std::string folder = parent_of(path);
   const std::string given = own_variable("HOME");
   const std::string home = given.starts_with('/') ? policy::normal(given) : std::string();
   const bool at_home = !home.empty() && home != "/" && policy::is_within(folder, home);
@@ -123,8 +123,7 @@ int put_file(const std::string& path, std::string_view text, mode_t mode, Replac
 
 // `text` as the file `path` below the directory `top`, parents made.
 int write_below(const std::string& top, const std::string& path, std::string_view text, mode_t mode) {
-  const UniqueFd folder =
-      open_made(UniqueFd(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), policy::directory_of(path).substr(1));
+  const UniqueFd folder = open_made(UniqueFd(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)), parent_of(path).substr(1));
   if (!folder.valid()) return errno;
   const std::string name(file_name(path));
   const UniqueFd file(::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
@@ -175,7 +174,7 @@ class Collector {
     if (S_ISSOCK(status.st_mode) || S_ISFIFO(status.st_mode)) return;
     const auto text = read_plain_at(folder, name, kMostOfAFile);
     if (!text || text->size() > kMostBytes - bytes_) return keep(kLeftOut, path, {}, 0600);
-    const UniqueFd parent(::open(policy::directory_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const UniqueFd parent(::open(parent_of(path).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     const auto before = there && parent.valid() ? read_plain_at(parent.get(), name, kMostOfAFile) : std::nullopt;
     if (before == text) return;
     if (depth == 0 && differs_in_answers_alone(loaded_, name, before ? &*before : nullptr, *text)) return;
@@ -225,7 +224,7 @@ class Collector {
   bool persists(const std::string& path) const {
     // The layer lies where a link leads to, the profile names the link.
     const auto named = std::ranges::find_if(loaded_.state_files, [&](const std::string& file) {
-      return file == path || format("{}/{}", real_path(policy::directory_of(file)), file_name(file)) == path;
+      return file == path || format("{}/{}", real_path(parent_of(file)), file_name(file)) == path;
     });
     if (named == loaded_.state_files.end()) return false;
     const FsEntry* const rule = find_rule(loaded_.effective.complete, *named);

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/real_path.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
@@ -31,11 +32,6 @@
 
 namespace belljar::cli {
 namespace {
-
-std::string parent_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
 
 // The rules of files by the names that the kernel knows them by; a volume is written to where it comes from.
 class Rules {

@@ -23,6 +23,7 @@
 #include "backend/paths/plan.h"
 #include "backend/paths/view.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -48,10 +49,10 @@ bool has_file_rules(const Policy& policy) noexcept {
 // What stands beside a name, as the host has it now.
 class HostSurroundings final : public broker::Surroundings {
  public:
-  HostSurroundings(const backend::Host& host, std::string_view path) : host_(host), parent_(backend::parent_of(path)) {}
+  HostSurroundings(const backend::Host& host, std::string_view path) : host_(host), parent_(parent_of(path)) {}
   bool exists(int up, std::string_view name) const override {
     std::string directory = parent_;
-    for (int i = 0; i < up; ++i) directory = backend::parent_of(directory);
+    for (int i = 0; i < up; ++i) directory = parent_of(directory);
     return host_.facts((directory == "/" ? "" : directory) + "/" + std::string(name)).kind != backend::PathKind::kAbsent;
   }
 

@@ -40,28 +40,6 @@ constexpr Base64 kBase64;
 
 inline int base64_value(char c) noexcept { return kBase64.values[static_cast<unsigned char>(c)]; }
 
-bool is_utf8(std::string_view text) noexcept {
-  for (std::size_t at = 0; at < text.size();) {
-    const bool ascii = static_cast<unsigned char>(text[at]) < 0x80;
-    if (!ascii && next_code(text, at) < 0x80) return false;
-    if (ascii) ++at;
-  }
-  return true;
-}
-
-void append_utf8(std::string& text, std::uint32_t code) {
-  const auto put = [&](std::uint32_t byte) { text += static_cast<char>(byte); };
-  if (code < 0x80) return put(code);
-  if (code < 0x800) {
-    put(0xC0U | (code >> 6U));
-  } else if (code < 0x10000) {
-    put(0xE0U | (code >> 12U)), put(0x80U | ((code >> 6U) & 63U));
-  } else {
-    put(0xF0U | (code >> 18U)), put(0x80U | ((code >> 12U) & 63U)), put(0x80U | ((code >> 6U) & 63U));
-  }
-  put(0x80U | (code & 63U));
-}
-
 // Mostly letters and blanks, no control characters: noise is not. Scripts without blanks have to be well spelled instead.
 bool reads_like_text(std::string_view text) noexcept {
   std::size_t fine = 0;

@@ -43,11 +43,9 @@ std::optional<std::uint32_t> number_of(std::string_view digits, std::uint32_t ba
 }
 
 std::string utf8(std::uint32_t letter) {
-  const auto tail = [letter](unsigned shift) { return static_cast<char>(0x80U | (letter >> shift & 0x3FU)); };
-  if (letter < 0x80) return {static_cast<char>(letter)};
-  if (letter < 0x800) return {static_cast<char>(0xC0U | letter >> 6), tail(0)};
-  if (letter < 0x10000) return {static_cast<char>(0xE0U | letter >> 12), tail(6), tail(0)};
-  return {static_cast<char>(0xF0U | (letter >> 18 & 7U)), tail(12), tail(6), tail(0)};
+  std::string bytes;
+  append_utf8(bytes, letter);
+  return bytes;
 }
 
 // `before` characters, then `count` hex digits: one byte, or with more than two digits one letter.

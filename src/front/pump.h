@@ -40,7 +40,6 @@ class Pump {
   // `fds` are those of add_pollfds, with revents. Returns true when bytes moved.
   bool handle(const pollfd* fds, int count);
 
-  bool source_open() const noexcept { return source_.valid(); }
   std::size_t pending() const noexcept { return end_ - begin_; }
   bool done() const noexcept { return !source_.valid() && pending() == 0; }
   std::uint64_t total() const noexcept { return total_; }                        // bytes read

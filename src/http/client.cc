@@ -32,6 +32,7 @@
 
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/free_with.h"
 #include "belljar/error.h"
 #include "belljar/result.h"
 
@@ -40,13 +41,6 @@ namespace {
 
 constexpr std::size_t kIdleTransfers = 64;
 
-template <auto Free>
-struct FreeWith {
-  template <class T>
-  void operator()(T* thing) const noexcept {
-    Free(thing);
-  }
-};
 using Url = std::unique_ptr<CURLU, FreeWith<curl_url_cleanup>>;
 
 std::optional<std::string> part_of(CURLU* url, CURLUPart part) {

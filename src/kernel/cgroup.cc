@@ -247,11 +247,6 @@ std::optional<Bytes> read_bytes(int directory, const char* file) {
 }
 }  // namespace
 
-std::optional<Bytes> Cgroup::memory_used() const {
-  const Directory* at = find(Controller::kMemory);
-  return at == nullptr ? std::nullopt : read_bytes(at->dir.get(), at->version == 2 ? "memory.current" : "memory.usage_in_bytes");
-}
-
 std::optional<Bytes> Cgroup::memory_peak() const {
   const Directory* at = find(Controller::kMemory);
   return at == nullptr ? std::nullopt : read_bytes(at->dir.get(), at->version == 2 ? "memory.peak" : "memory.max_usage_in_bytes");

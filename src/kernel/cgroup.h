@@ -88,7 +88,6 @@ class Cgroup {
   // Clears a notice after poll(2) reported it; call events() next. True when v1 told of an oom, whose counter may follow a moment
   // later.
   bool acknowledge() noexcept;
-  std::optional<Bytes> memory_used() const;
   std::optional<Bytes> memory_peak() const;
   std::optional<CgroupCpu> cpu() const;
   // Ids in our pid namespace of the processes inside.

@@ -42,11 +42,6 @@ inline constexpr Rights kConnectTcp = 1U << 1;  // ABI 4
 inline constexpr Rights kScopeAbstractUnix = 1U << 0;  // ABI 6, Linux 6.12
 inline constexpr Rights kScopeSignal = 1U << 1;        // ABI 6
 
-// restrict_self flags, ABI 7, Linux 6.15
-inline constexpr unsigned kLogSameExecOff = 1U << 0;
-inline constexpr unsigned kLogNewExecOn = 1U << 1;
-inline constexpr unsigned kLogSubdomainsOff = 1U << 2;
-
 // Every right that `abi` knows. Handle these, or a right that is not handled stays free.
 Rights fs_all(int abi) noexcept;
 Rights net_all(int abi) noexcept;

@@ -168,7 +168,7 @@ bool is_main_program(std::string_view name, const Agent& agent) noexcept {
 // after the machine.
 bool is_native_program(std::string_view file, std::string_view name, const Agent& agent) noexcept {
   if (name == agent.name) return true;
-  if (agent.name == "claude") return directory_of(std::string(file)).ends_with("/claude/versions");
+  if (agent.name == "claude") return parent_of(std::string(file)).ends_with("/claude/versions");
   return agent.name == "codex" && name.starts_with("codex-") && name.find("-linux-") != std::string_view::npos;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -209,7 +210,7 @@ class Profile {
     for (const FsEntry& entry : entries_) {
       if (entry.access == Access::kNone) continue;
       for (std::string path = entry.path; path != "/";) {
-        path = directory_of(path);
+        path = parent_of(path);
         const FsEntry* const found = find_rule(complete_, path);
         if (found == nullptr || found->access == Access::kNone) above.insert(path);
       }
@@ -263,7 +264,7 @@ class Profile {
     for (const FsEntry& entry : entries_) {
       if (entry.access == Access::kWrite) continue;
       for (std::string path = entry.path; path != "/";) {
-        path = directory_of(path);
+        path = parent_of(path);
         const FsEntry* const found = find_rule(complete_, path);
         if (found != nullptr && found->access == Access::kWrite) kept.insert(path);
       }

@@ -16,6 +16,7 @@
 
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
@@ -110,7 +111,7 @@ class Launch {
         continue;
       }
       if (entry.access == Access::kRead) {
-        const FsEntry* const above = find_rule(complete_, directory_of(entry.path));
+        const FsEntry* const above = find_rule(complete_, parent_of(entry.path));
         if (above != nullptr && above->access == Access::kWrite) add(*path, "deny-write"), closed.push_back(entry.path);
         continue;
       }

@@ -343,7 +343,6 @@ constexpr ProtectedName kProtected[] = {
 };
 
 constexpr std::string_view kUnprotectedParents[] = {"node_modules", "vendor", "site-packages", ".venv", "target"};
-constexpr std::string_view kBareMarkers[] = {"HEAD", "objects", "refs", "config"};
 constexpr std::string_view kGitControl[] = {"hooks",     "config",          "config.worktree",
                                             "commondir", "gitdir",          "modules",
                                             "worktrees", "info/attributes", "objects/info/alternates"};
@@ -492,7 +491,6 @@ std::vector<std::string> default_cache_dirs(std::string_view home) {
 
 std::span<const ProtectedName> protected_names() noexcept { return kProtected; }
 std::span<const std::string_view> unprotected_parents() noexcept { return kUnprotectedParents; }
-std::span<const std::string_view> bare_repository_markers() noexcept { return kBareMarkers; }
 std::span<const std::string_view> git_control_names() noexcept { return kGitControl; }
 std::span<const std::string_view> core_variables() noexcept { return kCore; }
 std::span<const std::string_view> secret_variables() noexcept { return kSecretVariables; }

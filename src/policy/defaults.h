@@ -52,8 +52,6 @@ std::span<const ProtectedName> protected_names() noexcept;
 // Directories below which a nested work tree's protected names do not count: dependencies bring their own .vscode and nobody opens
 // them.
 std::span<const std::string_view> unprotected_parents() noexcept;
-// Names whose presence together makes a directory a bare repository (gitrepository-layout(5)); refused in a work-tree root.
-std::span<const std::string_view> bare_repository_markers() noexcept;
 // What git reads as code or as a pointer inside a git directory, relative to it (protect = default).
 std::span<const std::string_view> git_control_names() noexcept;
 

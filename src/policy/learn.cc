@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/exec_result.h"
 #include "belljar/policy.h"
 #include "belljar/units.h"
@@ -109,7 +110,7 @@ class Learner {
   }
 
   void sort_in_write(const Touched& touched) {
-    const std::string root = touched.made ? directory_of(touched.path) : touched.path;
+    const std::string root = touched.made ? parent_of(touched.path) : touched.path;
     if (is_violation(touched.path)) return;  // told with the other refusals
     if (is_protected(root)) protected_.push_back(&touched);
     else if (!touched.lost) writes_.insert(root);
@@ -142,7 +143,7 @@ class Learner {
   void gather_reads() {
     std::map<std::string, std::size_t> files_in;
     for (const Touched* touched : reads_) {
-      if (!touched->directory) ++files_in[directory_of(touched->path)];
+      if (!touched->directory) ++files_in[parent_of(touched->path)];
     }
     for (const Touched* touched : reads_) {
       if (const std::string secret = secret_around(touched->path); !secret.empty()) {
@@ -168,7 +169,7 @@ class Learner {
   }
 
   void grant_file(const std::string& path, const std::map<std::string, std::size_t>& files_in) {
-    const std::string directory = directory_of(path);
+    const std::string directory = parent_of(path);
     if (files_in.at(directory) < kManyFiles || holds_home(directory)) granted_.insert(path);
     else granted_.insert(directory);
   }

@@ -194,11 +194,6 @@ std::string literal_glob(std::string_view path) {
   return result;
 }
 
-std::string directory_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
-}
-
 bool is_within(std::string_view path, std::string_view root) noexcept {
   const std::size_t size = root.size();
   if (size == 1 && root[0] == '/') return path.starts_with('/');

@@ -35,8 +35,6 @@ Result<std::string> absolute(std::string_view path, std::string_view home, std::
 // A pattern that matches exactly this path.
 std::string literal_glob(std::string_view path);
 
-// The directory that holds `path`, as text: of "/a" and of a bare name it is "/".
-std::string directory_of(const std::string& path);
 // Whether `path` is `root` or below it, by whole components: "/ab" is not below "/a".
 bool is_within(std::string_view path, std::string_view root) noexcept;
 std::size_t components(std::string_view path) noexcept;

@@ -303,7 +303,7 @@ Permit permit_write(const Violation& violation, const PermitContext& context) {
   if (violation.rule == "filesystem.secrets") return permit_secret(violation, context);
   const bool parent = changes_directory(violation.operation);
   if (parent && is_agent_name(violation.target)) return permit_agent_name(violation);
-  const std::string place = parent ? directory_of(violation.target) : violation.target;
+  const std::string place = parent ? parent_of(violation.target) : violation.target;
   if (parent && (place == "/" || (!context.home.empty() && is_within(context.home, place))))
     return permit_in_home(violation, place);
   Permit permit = grant_path("filesystem.writable_roots", place);

@@ -18,7 +18,6 @@ class FrameParser {
   using Sink = std::function<bool(bool last, std::string_view json)>;
   // Takes bytes as they come. Errors: kDataLoss, no frame of ours, a frame after the last one; after one, nothing more is taken.
   Result<void> feed(std::string_view bytes, const Sink& sink);
-  bool within_frame() const noexcept { return !buffer_.empty(); }
   bool ended() const noexcept { return ended_; }
 
  private:

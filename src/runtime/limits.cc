@@ -311,6 +311,4 @@ int LimitSet::cgroup_fd() const noexcept { return state_->group.directory_fd(); 
 const std::vector<std::string>& LimitSet::join_files() const noexcept { return state_->join_files; }
 std::span<const kernel::CgroupNotice> LimitSet::notices() const noexcept { return state_->notices; }
 
-bool LimitSet::kill_group(std::chrono::milliseconds deadline) noexcept { return state_->group.kill_all(deadline); }
-
 }  // namespace belljar::runtime

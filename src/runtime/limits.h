@@ -94,9 +94,6 @@ class LimitSet {
   std::optional<Hit> sample(SteadyTime now);
   // Processor time of the tree, for idle detection and reports.
   std::chrono::microseconds tree_cpu() const;
-  // SIGKILL to all in the group, where there is one. True when nothing is left there. (The launcher ends a pid namespace by
-  // itself.)
-  bool kill_group(std::chrono::milliseconds deadline) noexcept;
 
   // `wait_status` as of waitpid(2). Counters of the group are per sandbox: `limits_hit` of a session's later command names only
   // what happened since the last finish().

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <string>
 
+#include "base/paths.h"
 #include "kernel/process_tree.h"
 #include "policy/paths.h"
 
@@ -20,7 +21,7 @@ namespace {
 // own change was seen.
 bool is_lost(const policy::Touched& touched) {
   if (!touched.written && !touched.made) return false;
-  const std::string path = touched.made ? policy::directory_of(touched.path) : touched.path;
+  const std::string path = touched.made ? parent_of(touched.path) : touched.path;
   struct stat facts{};
   return ::lstat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR);
 }

@@ -14,6 +14,7 @@
 #include "backend/paths/host.h"
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "base/remove_tree.h"
 #include "belljar/container.h"
 #include "belljar/error.h"
@@ -108,7 +109,7 @@ Result<std::shared_ptr<Sandbox>> make_live(const SandboxConfig& config, const st
                                .transaction = {},
                                .siblings = config.siblings,
                                .gathered = {}};
-  if (!config.workspaces.empty()) lifecycle.gathered = backend::parent_of(embedded.place.workspace);
+  if (!config.workspaces.empty()) lifecycle.gathered = parent_of(embedded.place.workspace);
   if (!config.transaction.empty())
     lifecycle.transaction =
         txn::Place{embedded.place.workspace, config.state_dir.empty() ? default_state_dir() : config.state_dir, config.transaction};

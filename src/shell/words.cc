@@ -17,24 +17,6 @@ namespace {
 
 bool is_octal(char c) noexcept { return c >= '0' && c <= '7'; }
 
-void append_utf8(std::string& text, std::uint32_t code) {
-  if (code < 0x80) {
-    text += static_cast<char>(code);
-  } else if (code < 0x800) {
-    text += static_cast<char>(0xC0U | (code >> 6U));
-    text += static_cast<char>(0x80U | (code & 0x3FU));
-  } else if (code < 0x10000) {
-    text += static_cast<char>(0xE0U | (code >> 12U));
-    text += static_cast<char>(0x80U | ((code >> 6U) & 0x3FU));
-    text += static_cast<char>(0x80U | (code & 0x3FU));
-  } else {
-    text += static_cast<char>(0xF0U | (code >> 18U));
-    text += static_cast<char>(0x80U | ((code >> 12U) & 0x3FU));
-    text += static_cast<char>(0x80U | ((code >> 6U) & 0x3FU));
-    text += static_cast<char>(0x80U | (code & 0x3FU));
-  }
-}
-
 // The number of at most `most` digits at `at`, base 8 or 16; moves `at` behind it.
 std::uint32_t number_at(std::string_view raw, std::size_t& at, int most, std::uint32_t base) noexcept {
   std::uint32_t value = 0;

@@ -184,12 +184,6 @@ std::string where_made(const Host& host, const std::string& path) {
   return std::filesystem::path(at).lexically_normal();  // what is left of "..": behind names that are not there
 }
 
-std::string parent_of(std::string_view path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string_view::npos || slash == 0) return "/";
-  return std::string(path.substr(0, slash));
-}
-
 std::size_t depth_of(std::string_view path) noexcept {
   if (path == "/") return 0;
   return static_cast<std::size_t>(std::count(path.begin(), path.end(), '/'));

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/paths.h"
 #include "belljar/result.h"
 
 namespace belljar::backend {
@@ -78,7 +79,6 @@ class RealHost : public Host {
 
 // Path arithmetic on canonical absolute paths.
 bool is_under(std::string_view path, std::string_view folder) noexcept;  // equal counts; whole components
-std::string parent_of(std::string_view path);                            // "/" for "/" and "/a"
 std::size_t depth_of(std::string_view path) noexcept;
 // Of a name that is not there: where it would be made, links on the way followed.
 std::string where_made(const Host& host, const std::string& path);

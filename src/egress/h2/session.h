@@ -11,17 +11,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/free_with.h"
 #include "egress/h2/fields.h"
 
 namespace belljar::egress::h2 {
-
-template <auto free_one>
-struct FreeWith {
-  template <class T>
-  void operator()(T* object) const noexcept {
-    free_one(object);
-  }
-};
 
 using SessionPtr = std::unique_ptr<nghttp2_session, FreeWith<nghttp2_session_del>>;
 using CallbacksPtr = std::unique_ptr<nghttp2_session_callbacks, FreeWith<nghttp2_session_callbacks_del>>;

@@ -10,15 +10,9 @@
 #include <memory>
 #include <string>
 
-namespace belljar::egress::tls {
+#include "base/free_with.h"
 
-template <auto free_one>
-struct FreeWith {
-  template <class T>
-  void operator()(T* object) const noexcept {
-    free_one(object);
-  }
-};
+namespace belljar::egress::tls {
 
 using PkeyPtr = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
 using CertPtr = std::unique_ptr<X509, FreeWith<X509_free>>;
