@@ -24,6 +24,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <variant>
 
@@ -54,7 +55,8 @@ Result<std::shared_ptr<EventLog>> EventLog::open(UniqueFd directory, std::string
 
 Result<void> EventLog::open_file() {
   file_ = UniqueFd(::openat(directory_.get(), kLog, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
-  file_bytes_ = 0;
+  struct stat status{};
+  file_bytes_ = ::fstat(file_.get(), &status) == 0 ? static_cast<std::size_t>(status.st_size) : 0;
   if (file_.valid()) return {};
   return Error(Code::kUnavailable, "cannot make the sandbox's log").sys(errno, "openat");
 }
@@ -92,11 +94,13 @@ void EventLog::publish(Event event) noexcept {
 void EventLog::write_line(const std::string& line) {
   if (file_bytes_ > 0 && file_bytes_ + line.size() > kLogBytes) {
     ::renameat(directory_.get(), kLog, directory_.get(), kOlderLog);
-    if (!open_file()) return;
+    file_.reset();
   }
+  if (!file_.valid() && !open_file()) return;  // tried again with the next line: a disk may be full for a while
   const std::string text = line + "\n";
   const ssize_t wrote = ::write(file_.get(), text.data(), text.size());
-  if (wrote > 0) file_bytes_ += static_cast<std::size_t>(wrote);
+  if (wrote == static_cast<ssize_t>(text.size())) file_bytes_ += text.size();
+  else if (wrote > 0) std::ignore = ::ftruncate(file_.get(), static_cast<off_t>(file_bytes_));  // no half of a line
 }
 
 EventLog::Lines EventLog::read(std::uint64_t from, std::chrono::milliseconds patience) {

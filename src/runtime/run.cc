@@ -279,18 +279,22 @@ Result<RunOutcome> run_in_transaction(backend::Backend& backend, const Policy& p
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
   const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
   place.layers = to_layers(layers);
-  auto prepared = backend.prepare(policy, place);
-  if (!prepared) {
-    (void)transaction.end_if_new();
-    return std::move(prepared).error();
-  }
-  prepared->report.push_back(transaction_clause(where));
-  if (std::string groups = group_limit(where); !groups.empty()) prepared->warnings.push_back(std::move(groups));
   const std::string growing = layers.pool + "/" + place.layers->upper;
   bool launched = false;
   RunSettings watched = settings;
   if (watched.launched == nullptr) watched.launched = &launched;
-  auto ran = Runner(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
+  Result<RunOutcome> ran = RunOutcome();
+  do {
+    auto prepared = backend.prepare(policy, place);
+    if (!prepared) {
+      (void)transaction.end_if_new();
+      return std::move(prepared).error();
+    }
+    prepared->report.push_back(transaction_clause(where));
+    if (std::string groups = group_limit(where); !groups.empty()) prepared->warnings.push_back(std::move(groups));
+    ran = Runner(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
+    // The overlay is the transaction itself; without the rest it goes on, as any run.
+  } while (!ran && !ran.error().call().starts_with("tree: overlay") && drop_unavailable(ran.error(), place));
   const bool never_began = ran ? ran->start_failure.has_value() : !*watched.launched;
   const bool ended = never_began && transaction.end_if_new();
   if (!ran) return explain_overlay(std::move(ran).error(), where);

@@ -82,6 +82,7 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
     ~Busy() {
       lock_.lock();
       --pool_.busy_;
+      pool_.changed_.notify_all();  // stop() waits for the last one, however its work went
     }
     Busy(const Busy&) = delete;
     Busy& operator=(const Busy&) = delete;
