@@ -1,29 +1,17 @@
 // The rules by name, asked in an order that rule_for() states and that matters:
-//
-//   1. held_ruling: plain paths, where no mount holds them (second tier). It is the only lock there, so it
-//      comes first.
-//   2. in_place_ruling: directories above something that a mount hides keep their names (EBUSY), or what is
-//      hidden would be elsewhere for the next run.
+//   1. held_ruling: plain paths, where no mount holds them (second tier). It is the only lock there, so it comes first.
+//   2. in_place_ruling: directories above what a mount hides keep their names (EBUSY), or it would be elsewhere for the next run.
 //   3. entry_ruling: patterns of the policy.
-//   4. agent_ruling, git_ruling: protected names below the roots; reads are free from here on. Each may
-//      refuse; none can allow what an earlier one refused.
-//
-// Git names need more than the path, because a git directory need not be called `.git` (bare repositories,
-// worktrees, `git init --separate-git-dir`). `hooks/x` is a hook if the directory above *is* a git directory,
-// by what stands in it. So git_names.h lists what a path may mean, and each meaning is asked of Surroundings,
-// nearest first.
-//
-// A directory becomes one with its last marker, and the definition here is wider than git's own
-// is_git_directory(): objects and refs without HEAD are enough, for a worktree's commondir may name such a
-// directory and git then reads its config. Hence Answer::kMakesGitDir: the act is allowed only after all that
-// stands there was judged. `commondir`, the one marker whose own content counts, may not be the one that
-// completes it.
-//
-// Agent and editor names count in work trees that stood before the run (birth time, statx(2)): a repository
-// that was cloned inside brings its own files, and nobody has worked in it yet.
-//
-// Names are compared folded (fold_name, is_dot_git): case, Unicode and NTFS spellings that another file
-// system takes for `.git`.
+//   4. agent_ruling, git_ruling: protected names below the roots; reads are free. None can allow what an earlier one refused.
+// Git names need more than the path, because a git directory need not be called `.git` (bare repositories, worktrees, `git init
+// --separate-git-dir`). `hooks/x` is a hook if the directory above *is* a git directory, by what stands in it. So git_names.h
+// lists what a path may mean, and each meaning is asked of Surroundings, nearest first.
+// A directory becomes one with its last marker, and the definition here is wider than git's own is_git_directory(): objects and
+// refs without HEAD are enough, for a worktree's commondir may name such a directory and git then reads its config. Hence
+// Answer::kMakesGitDir: the act is allowed only after all that stands there was judged. `commondir`, the one marker whose own
+// content counts, may not be the one that completes it.
+// Agent and editor names count in work trees that stood before the run (birth time, statx(2)): a repository that was cloned
+// inside brings its own files, and nobody has worked in it yet.
 #include "broker/file_rules.h"
 
 #include <algorithm>

@@ -1,24 +1,10 @@
 // Pid 1 inside: starts commands, reaps, forwards signals, and takes the tree with it when it ends.
-//
-// It is the same image as the launcher, already behind every lock the command will be behind (same filter,
-// same Landlock domain, no capabilities) and non-dumpable, so it is no richer a target than the command
-// itself (CVE-2026-41163). A warm exec costs one clone that shares our memory, and one execve.
-//
-// Starting a command. The child shares our memory until its execve (CLONE_VM), so nothing is copied; it runs
-// on a stack of its own in a SpawnSlot, which also holds its arguments. vfork(2) would do the same, but
-// suspends us until the execve, and that may take long: a slow disk, a lease on the program (45 s), or a
-// command that stops the child (SIGSTOP) before it has become one. So we wait on a futex that the kernel
-// clears when the child lets go of our memory (CLONE_CHILD_CLEARTID), for one poll interval; a child that
-// takes longer keeps its slot, is told as kPending, and others are served meanwhile. A child that is kept
-// stopped is continued, and killed after two seconds of it. Only a first command is started by vfork: nobody
-// else is there to stop it.
-//
-// The end. A one-shot sandbox kills and reaps everything before it reports the exit, so that its front may
-// trust that nothing inside acts any more. With a pid namespace kill(-1) reaches all; without one we are the
-// subreaper, and sweep our children until none is left.
-//
-// Memory. A pid 1 that stays gives back what it inherited (inherited_memory.cc): nothing after that may
-// allocate, use stdio or a thread-local of our own.
+// Starting a command. The child shares our memory until its execve (CLONE_VM), so nothing is copied; it runs on a stack of its
+// own in a SpawnSlot, which also holds its arguments. vfork(2) would do the same, but suspends us until the execve, and that may
+// take long: a slow disk, a lease on the program (45 s), or a command that stops the child (SIGSTOP) before it has become one. So
+// we wait on a futex that the kernel clears when the child lets go of our memory (CLONE_CHILD_CLEARTID), for one poll interval; a
+// child that takes longer keeps its slot, is told as kPending, and others are served meanwhile. A child that is kept stopped is
+// continued, and killed after two seconds of it. Only a first command is started by vfork: nobody else is there to stop it.
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>

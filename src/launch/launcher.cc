@@ -1,20 +1,19 @@
 // The parent's half of a start: clone3, id maps, messages of the child and of pid 1, errors as sentences.
 //
-// Everything that needs memory is made before clone3 (Starter::prepare): argv, environment, the candidates of
-// PATH, the slots for mounts. The child works on a copy of our memory and may not allocate, since another
-// thread may have held malloc's lock at the moment of the clone.
+// Everything that needs memory is made before clone3 (Starter::prepare): argv, environment, the candidates of PATH, the slots for
+// mounts. The child works on a copy of our memory and may not allocate, since another thread may have held malloc's lock at the
+// moment of the clone.
 //
-// clone3 is called with all signals blocked, so that no handler of the host program runs in the child;
-// without SIGCHLD as exit signal, which a library's host program did not ask for (we wait on the pidfd); and
-// into the v2 cgroup, which costs nothing there, while moving a process by file may wait for an RCU grace
-// period (kernel/cgroup.h). An outer sandbox's filter answers clone3 with ENOSYS, since its flags lie behind
-// a pointer; clone(2) serves then, unless there is a v2 cgroup to enter.
+// clone3 is called with all signals blocked, so that no handler of the host program runs in the child; without SIGCHLD as exit
+// signal, which a library's host program did not ask for (we wait on the pidfd); and into the v2 cgroup, which costs nothing
+// there, while moving a process by file may wait for an RCU grace period (kernel/cgroup.h). An outer sandbox's filter answers
+// clone3 with ENOSYS, since its flags lie behind a pointer; clone(2) serves then, unless there is a v2 cgroup to enter.
 //
-// Namespaces that can be made later are left out of the flags: the cgroup namespace must come after joining
-// the group, and the network namespace is made beside the tree, or beforehand (early_setup.h).
+// Namespaces that can be made later are left out of the flags: the cgroup namespace must come after joining the group, and the
+// network namespace is made beside the tree, or beforehand (early_setup.h).
 //
-// Afterwards both sides talk over one SOCK_SEQPACKET: a step that failed is {index, errno} and becomes a
-// sentence here, with the step's own words (`doing`) and the path of the mount operation that failed.
+// Afterwards both sides talk over one SOCK_SEQPACKET: a step that failed is {index, errno} and becomes a sentence here, with the
+// step's own words (`doing`) and the path of the mount operation that failed.
 #include "launch/launcher.h"
 
 #include <fcntl.h>
@@ -48,11 +47,11 @@
 #include "belljar/error.h"
 #include "belljar/result.h"
 #include "kernel/cgroup.h"
-#include "kernel/landlock.h"
 #include "kernel/pass_fds.h"
 #include "kernel/process_tree.h"
 #include "kernel/small_file.h"
 #include "launch/child.h"
+#include "launch/clone_error.h"
 #include "launch/early_setup.h"
 #include "launch/plan.h"
 #include "launch/wire.h"
@@ -60,10 +59,6 @@
 namespace belljar::launch {
 namespace {
 
-constexpr char kMoreFiles[] = "raise the limit of open files (`ulimit -n`)";
-constexpr char kInAnother[] =
-    "inside another Belljar, where Landlock is refused, too, start that one with --allow-nested-userns, this one with "
-    "--enable-weaker-nested-sandbox";
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
 constexpr int kStopGraceMs = 1'000;       // what a start with a command may still take once StartOptions::stop is readable
 
@@ -320,7 +315,7 @@ class Starter {
     if (pid == 0) enter_sandbox(context_);
     const int error = errno;
     ::sigprocmask(SIG_SETMASK, &old, nullptr);
-    if (pid < 0) return clone_error(error);
+    if (pid < 0) return clone_error(error, (plan_.clone_flags & CLONE_NEWUSER) != 0);
     sandbox_.init_pid_ = static_cast<int>(pid);
     sandbox_.pidfd_ = UniqueFd(pidfd);
     sandbox_.subreaper_ = plan_.subreaper;
@@ -329,36 +324,6 @@ class Starter {
     sandbox_.default_env_.push_back("PATH=" + std::string(path_of(plan_.env)));
     child_end_.reset();
     return {};
-  }
-
-  // Not where an outer sandbox refuses that as well.
-  static const char* or_landlock() noexcept { return kernel::landlock_abi() > 0 ? ", or choose --backend landlock" : ""; }
-
-  Error clone_error(int error) const {
-    Error failure(
-        error == EAGAIN ? Code::kResourceExhausted : Code::kFailedPrecondition,
-        (plan_.clone_flags & CLONE_NEWUSER) != 0 ? "cannot create a user namespace" : "cannot create the sandbox's namespaces");
-    std::string reason;
-    std::string next = "see `belljar doctor`";
-    if (error == EAGAIN) {
-      reason = "no process is free: the limit on processes of this user or machine is reached";
-      next = "end other processes or raise `ulimit -u`";
-    } else if (error == EMFILE || error == ENFILE) {
-      next = kMoreFiles;
-    } else if (error == ENOSPC || error == EUSERS) {
-      reason = "the limit on namespaces is reached (user.max_*_namespaces)";
-      next = format("raise /proc/sys/user/max_user_namespaces{}; see `belljar doctor`", or_landlock());
-    } else if (error == ENOSYS) {
-      reason = "an outer sandbox (Belljar, Docker's default filter) refuses it, or the kernel is older than 5.3";
-      next = format("run outside of the other sandbox{}; {}", or_landlock(), kInAnother);
-    } else if (error == EPERM) {
-      const auto allowed = kernel::read_small_file(AT_FDCWD, "/proc/sys/kernel/unprivileged_userns_clone");  // Debian's own
-      const bool off = allowed && allowed->starts_with('0');
-      reason = off ? "kernel.unprivileged_userns_clone is 0" : "this kernel or an outer container refuses user namespaces";
-      next = off ? format("run `sudo sysctl kernel.unprivileged_userns_clone=1`{}; see `belljar doctor`", or_landlock())
-                 : format("see `belljar doctor` for the cause{}; {}", or_landlock(), kInAnother);
-    }
-    return std::move(failure).sys(error, "clone3").reason(std::move(reason)).next(std::move(next));
   }
 
   // Until the child says something.
