@@ -76,10 +76,10 @@ void Ending::tell_exit(ExecResult& result, int wait_status) const {
   result.exit_code = exit_code_of(cause_->reason, result.exit_code);
 }
 
-void Ending::tell_lost(ExecResult& result, std::string why) const {
+void Ending::tell_lost(ExecResult& result, const std::string& why) const {
   result.signal = SIGKILL;
   result.reason = cause_ ? cause_->reason : Reason::kCancelled;
-  result.message = cause_ ? cause_->message : std::move(why);
+  result.message = cause_ ? cause_->message : why;
   result.exit_code = exit_code_of(result.reason, kKilled);
 }
 

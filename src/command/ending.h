@@ -70,7 +70,7 @@ class Ending {
   // Reason, exit code, signal and message of a command that ended with `wait_status`, wait(2).
   void tell_exit(ExecResult& result, int wait_status) const;
   // The same of one whose end nobody told; `why` when it was not us.
-  void tell_lost(ExecResult& result, std::string why) const;
+  void tell_lost(ExecResult& result, const std::string& why) const;
   // A limit that the kernel holds ended it, unless we did.
   void tell_limit(ExecResult& result, Reason reason, std::string message) const;
 

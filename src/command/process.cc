@@ -231,7 +231,7 @@ void clear(DetachedCommands& home) {
   commands.swap(home.commands);
 }
 
-Result<std::unique_ptr<Process>> follow(std::shared_ptr<RunningCommand> run, const std::shared_ptr<DetachedCommands>& home) {
+Result<std::unique_ptr<Process>> follow(const std::shared_ptr<RunningCommand>& run, const std::shared_ptr<DetachedCommands>& home) {
   try {
     return std::make_unique<Handle>(std::make_shared<Followed>(run, home), home);
   } catch (const std::system_error& failed) {

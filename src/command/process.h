@@ -24,7 +24,7 @@ void clear(DetachedCommands& home);
 
 // Follows `run`, whose start it waits for. `home`: where it is kept once it is detached; null: what is detached needs nobody here.
 // Errors: kResourceExhausted, no thread; then it is ended, for nobody would.
-Result<std::unique_ptr<Process>> follow(std::shared_ptr<RunningCommand> run, const std::shared_ptr<DetachedCommands>& home);
+Result<std::unique_ptr<Process>> follow(const std::shared_ptr<RunningCommand>& run, const std::shared_ptr<DetachedCommands>& home);
 // Of a command that was never sent, and has ended so; `why`, for who asks more of it.
 std::unique_ptr<Process> make_ended_process(ExecResult result, std::string why);
 // Of one that its caller had cancelled before.
