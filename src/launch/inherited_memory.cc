@@ -112,8 +112,8 @@ class MapsReader {
   char buffer_[2048];
 };
 
-constexpr std::size_t kOwnCalls = 64 * 1024;  // of stack, what serve() and its calls want
-constexpr int kMostRanges = 512;              // of more, the rest is kept
+constexpr std::size_t kOwnCalls = std::size_t{64} * 1024;  // of stack, what serve() and its calls want
+constexpr int kMostRanges = 512;                           // of more, the rest is kept
 Range to_unmap[kMostRanges];
 
 // The environment for commands that bring none, in `bytes` of memory of its own.
@@ -233,7 +233,7 @@ void drop_inherited_memory(ChildContext& context) noexcept {
     PreservedRanges needed;
     needed.add(block);
     needed.add(pages_of(&context, sizeof context));
-    needed.add(pages_of(copy, copied));
+    needed.add(pages_of(static_cast<const void*>(copy), copied));
     needed.add(pages_of(to_unmap, sizeof to_unmap));
     Range data;
     MapsLine line;
@@ -258,9 +258,10 @@ void drop_inherited_memory(ChildContext& context) noexcept {
     context.first = nullptr;
     context.slots = nullptr;
   }
-  for (int i = 0; i < count; ++i)
-    ::munmap(reinterpret_cast<void*>(to_unmap[i].start),
-             to_unmap[i].end - to_unmap[i].start);  // NOLINT(performance-no-int-to-ptr)
+  for (int i = 0; i < count; ++i) {
+    void* const start = reinterpret_cast<void*>(to_unmap[i].start);  // NOLINT(performance-no-int-to-ptr)
+    ::munmap(start, to_unmap[i].end - to_unmap[i].start);
+  }
   ::close(context.maps);
   context.maps = -1;
 }

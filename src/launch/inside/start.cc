@@ -234,8 +234,8 @@ void start_command(const Setup& setup, Command& command, const char* payload, si
   close_fd(ends.out);
   close_fd(ends.err);
   close_fd(ends.failure);
-  free(arguments.argv);
-  free(arguments.envp);
+  free(static_cast<void*>(arguments.argv));
+  free(static_cast<void*>(arguments.envp));
   free(command.request);
   command.request = nullptr;
   if (!command.started) tell_failure(command, 'r', static_cast<uint32_t>(error));
