@@ -92,7 +92,7 @@ class RunningCommand {
   Wake control_wake_;
 
  private:
-  bool token_counts() const noexcept { return !ending_.ending() && !detached_.load(); }
+  bool token_counts() const noexcept { return !ending_.ending() && !detached_.load() && handled_ < EndRequest::kCancel; }
   std::atomic<bool> detached_{false};
   std::atomic<EndRequest> end_request_{EndRequest::kNone};
   EndRequest handled_ = EndRequest::kNone;  // of the waiter's thread
