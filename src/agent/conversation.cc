@@ -104,7 +104,9 @@ Result<std::string> read_whole(const std::string& path) {
         .reason("somebody else may write it, and what it says counts as your words")
         .next("chmod go-w, chown");
   if (about.st_size > kMostBytesKept) return failed(Code::kResourceExhausted).reason("it is larger than 256 MiB");
-  return read_at_most(file.get(), static_cast<std::size_t>(about.st_size)).value_or("");
+  auto text = read_at_most(file.get(), static_cast<std::size_t>(about.st_size));
+  if (!text) return failed(Code::kUnavailable).sys(errno, "read");
+  return *std::move(text);
 }
 
 }  // namespace
