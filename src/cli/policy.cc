@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "backend/paths/host.h"
@@ -107,22 +106,9 @@ int explain_policy(const PolicyCommandFlags& flags) {
   return print_result(flags.json ? policy::to_json_text(*answer) : policy::to_text(*answer));
 }
 
-// commands.allow and commands.deny, which a start of `mcp` or `agent` reads by the shell's rules.
-Result<void> check_commands(const policy::Layer& layer) {
-  const CheckCommands check = command_check_of_this_program();
-  if (check == nullptr) return {};
-  for (const policy::Setting& setting : layer.settings) {
-    Commands commands;
-    if (setting.key->name == "commands.allow") commands.allow = std::get<std::vector<std::string>>(setting.value);
-    else if (setting.key->name == "commands.deny") commands.deny = std::get<std::vector<std::string>>(setting.value);
-    else continue;
-    BELLJAR_CHECK(check(commands, setting.origin));
-  }
-  return {};
-}
-
-// Only belljar-full has the parser of shell that check_commands() needs. Returns where it is not installed, and says so.
-void become_program_that_reads_commands(const std::vector<std::string>& files) {
+// Only belljar-full has the parser of shell that command_check_of_this_program() needs. Returns where it is not installed, and says
+// so.
+void exec_program_that_reads_commands(const std::vector<std::string>& files) {
   const bool names_commands = std::ranges::any_of(files, [](const std::string& file) {
     const auto text = read_policy_file(file);
     return text && text->find("commands") != std::string::npos;
@@ -147,7 +133,7 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
   const policy::LayerCheck check = [&](const policy::Layer& asked) -> Result<void> {
     const policy::Effective effective = BELLJAR_TRY(merge_alone(asked, context));
     BELLJAR_CHECK(check_start(host, effective, context));
-    BELLJAR_CHECK(check_commands(asked));
+    if (const CheckCommands check_commands = command_check_of_this_program()) BELLJAR_CHECK(check_commands(asked));
     warnings = effective.warnings;
     for (std::string& warning : warnings_of_start(effective.policy)) warnings.push_back(std::move(warning));
     return {};
@@ -162,7 +148,7 @@ bool check_file(const std::string& file, const policy::MergeContext& context) {
 
 int check(const PolicyCommandFlags& flags) {
   constexpr int kRefused = 125;
-  become_program_that_reads_commands(flags.files);
+  exec_program_that_reads_commands(flags.files);
   const policy::MergeContext context = context_here();
   bool fine = true;
   for (const std::string& file : flags.files) fine = check_file(file, context) && fine;

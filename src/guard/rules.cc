@@ -27,10 +27,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 #include "base/format.h"
 #include "guard/hazards.h"
 #include "policy/document.h"
+#include "policy/schema.h"
 #include "shell/global_options.h"
 
 namespace belljar::guard {
@@ -333,6 +335,18 @@ Result<RuleSet> rules_of(const Commands& commands, const Origin& origin) {
   BELLJAR_CHECK(add_list(set, commands.allow, Decision::kAllow, origin));
   BELLJAR_CHECK(add_list(set, commands.deny, Decision::kForbid, origin));
   if (!commands.allow.empty()) set.unmatched = Decision::kForbid;
+  return set;
+}
+
+Result<RuleSet> rules_of(const policy::Layer& layer) {
+  RuleSet set;
+  for (const policy::Setting& setting : layer.settings) {
+    Commands commands;
+    if (setting.key->name == "commands.allow") commands.allow = std::get<std::vector<std::string>>(setting.value);
+    else if (setting.key->name == "commands.deny") commands.deny = std::get<std::vector<std::string>>(setting.value);
+    else continue;
+    join(set, BELLJAR_TRY(rules_of(commands, setting.origin)), Trust::kUser);
+  }
   return set;
 }
 

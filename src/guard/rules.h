@@ -25,6 +25,7 @@
 #include "belljar/policy.h"
 #include "belljar/result.h"
 #include "guard/permission_settings.h"
+#include "policy/layer.h"
 #include "shell/script.h"
 
 namespace belljar::guard {
@@ -64,6 +65,8 @@ Result<RuleSet> parse_rules(std::string_view text, std::string_view file, Trust 
 // have the reason kAllowList.
 inline constexpr std::string_view kAllowList = "commands.allow";
 Result<RuleSet> rules_of(const Commands& commands, const Origin& origin);
+// The same two keys of one policy file, each with its line.
+Result<RuleSet> rules_of(const policy::Layer& layer);
 
 // `other` joined to `set`: rules add up, the stricter of two settings stands only if `trust` is kWorkspace, else the later one.
 void join(RuleSet& set, RuleSet other, Trust trust);

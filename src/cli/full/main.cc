@@ -15,8 +15,8 @@ namespace belljar::cli {
 egress::MakeInterceptor interceptor_of_this_program() noexcept { return egress::tls::make_interceptor; }
 
 CheckCommands command_check_of_this_program() noexcept {
-  return [](const Commands& commands, const Origin& origin) -> Result<void> {
-    BELLJAR_TRY(guard::rules_of(commands, origin));
+  return [](const policy::Layer& layer) -> Result<void> {
+    BELLJAR_TRY(guard::rules_of(layer));
     return {};
   };
 }

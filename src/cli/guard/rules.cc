@@ -10,7 +10,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/format.h"
@@ -32,7 +31,6 @@
 #include "policy/json.h"
 #include "policy/layer.h"
 #include "policy/parse.h"
-#include "policy/schema.h"
 #include "shell/script.h"
 
 namespace belljar::cli {
@@ -49,13 +47,7 @@ struct RulesFlags {
 Result<void> add_policy_file(guard::RuleSet& set, const std::string& path) {
   const std::string text = BELLJAR_TRY(read_policy_file(path));
   const policy::Layer layer = BELLJAR_TRY(policy::parse_policy(text, path, "policy"));
-  for (const policy::Setting& setting : layer.settings) {
-    Commands commands;
-    if (setting.key->name == "commands.allow") commands.allow = std::get<std::vector<std::string>>(setting.value);
-    else if (setting.key->name == "commands.deny") commands.deny = std::get<std::vector<std::string>>(setting.value);
-    else continue;
-    guard::join(set, BELLJAR_TRY(guard::rules_of(commands, setting.origin)), guard::Trust::kUser);
-  }
+  guard::join(set, BELLJAR_TRY(guard::rules_of(layer)), guard::Trust::kUser);
   return {};
 }
 
