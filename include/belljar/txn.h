@@ -37,8 +37,9 @@ enum class ChangeKind { kAdded, kModified, kDeleted, kRenamed };
 // The file under a name, on one side of the change.
 struct FileState {
   FileKind kind = FileKind::kNone;
-  mode_t mode = 0;         // permission bits
-  std::uint64_t size = 0;  // bytes; of a symbolic link: of its text
+  mode_t mode = 0;          // permission bits
+  std::uint64_t size = 0;   // bytes; of a symbolic link: of its text
+  std::uint64_t links = 1;  // names that a file has; not all of them need be changes, nor in the workspace
   bool operator==(const FileState&) const = default;
 };
 

@@ -10,22 +10,41 @@
 // will stand after the commit, and, for a change that completes such a directory
 // (Without::kItself), which stood before it. When the change is the last missing name, what is on
 // the host already is judged, too.
+//
+// While the command ran nobody may have judged anything (backend/paths/live_rules.h), so what a
+// broker refuses must be refused here, or the next run without a transaction could go on from it. A
+// hard link is such a thing: no single change shows it. Whoever writes to the one name later writes
+// to the other, so both have to be names that may be linked (judge_links).
 #include "txn/commit.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <ctime>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/format.h"
 #include "base/paths.h"
+#include "belljar/result.h"
 #include "belljar/txn.h"
 #include "broker/control_files.h"
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
 #include "broker/git_names.h"
 #include "policy/paths.h"
+#include "txn/base.h"
+#include "txn/compare.h"
+#include "txn/store.h"
+#include "txn/walk.h"
 
 namespace belljar::txn {
 namespace {
@@ -36,29 +55,81 @@ using broker::Act;
 enum class Without : std::uint8_t { kNothing, kItself };
 class Around : public broker::Surroundings {
  public:
-  explicit Around(const Candidate& candidate, Without without = Without::kNothing) : candidate_(candidate), without_(without) {}
+  explicit Around(const Candidate& candidate, Without without = Without::kNothing)
+      : candidate_(candidate), path_(candidate.change.path), without_(without) {}
+  // Near another name than that of the change.
+  Around(const Candidate& candidate, std::string path) : candidate_(candidate), path_(std::move(path)) {}
   bool exists(int up, std::string_view name) const override {
-    std::string folder = candidate_.change.path;
-    for (int i = 0; i <= up; ++i) {
-      const std::size_t slash = folder.rfind('/');
-      if (slash == std::string::npos && i < up) return true;  // above the workspace: not ours to look at
-      folder.resize(slash == std::string::npos ? 0 : slash);
-    }
-    if (!folder.empty()) folder += '/';
-    folder += name;
-    if (without_ == Without::kItself && folder == candidate_.change.path) return false;
-    return candidate_.exists(folder);
+    std::optional<std::string> folder = folder_above(up);
+    if (!folder) return true;
+    if (!folder->empty()) *folder += '/';
+    *folder += name;
+    if (without_ == Without::kItself && *folder == path_) return false;
+    return candidate_.exists(*folder);
+  }
+  // What the host has now: a work tree that comes with the commit is one in which nobody has worked yet.
+  bool stood_before(int up, std::string_view name, const timespec&) const override {
+    const std::optional<std::string> folder = folder_above(up);
+    if (!folder) return true;
+    const UniqueFd there = candidate_.host_dir(*folder);
+    struct stat now{};
+    const bool found = there.valid() && ::fstatat(there.get(), std::string(name).c_str(), &now, AT_SYMLINK_NOFOLLOW) == 0;
+    return found || (errno != ENOENT && errno != ENOTDIR);
   }
 
  private:
+  // nullopt: above the workspace, which is not ours to look at.
+  std::optional<std::string> folder_above(int up) const {
+    std::string folder = path_;
+    for (int i = 0; i <= up; ++i) {
+      const std::size_t slash = folder.rfind('/');
+      if (slash == std::string::npos && i < up) return std::nullopt;
+      folder.resize(slash == std::string::npos ? 0 : slash);
+    }
+    return folder;
+  }
+
   const Candidate& candidate_;
-  const Without without_;
+  const std::string path_;
+  const Without without_ = Without::kNothing;
 };
+
+// The layers once more, for what no single change shows. The commit holds the transaction's lock meanwhile.
+struct Shown {
+  Transaction transaction;
+  std::map<std::string, Delta> deltas;                    // without what is settled
+  std::map<std::string, std::vector<std::string>> links;  // names that are one file, each with all of them
+
+  // Whether the host gets something else under `path`: some names of a commit are what the host has anyway.
+  bool changes(const std::string& path) const {
+    const auto found = deltas.find(path);
+    return found != deltas.end() && compare(transaction.store(), found->second).has_value();
+  }
+};
+
+Result<Shown> read_shown(const Place& place) {
+  Shown shown{
+      .transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead)), .deltas = {}, .links = {}};
+  std::map<std::pair<dev_t, ino_t>, std::vector<std::string>> files;
+  for (const Delta& delta : BELLJAR_TRY(walk(shown.transaction.store(), shown.transaction.meta().chain))) {
+    if (kind_of(delta.upper) == FileKind::kFile && delta.upper->st_nlink > 1)
+      files[{delta.upper->st_dev, delta.upper->st_ino}].push_back(delta.path);
+  }
+  for (Delta& delta : BELLJAR_TRY(walk_unsettled(shown.transaction))) {
+    std::string path = delta.path;
+    shown.deltas.emplace(std::move(path), std::move(delta));
+  }
+  for (const auto& [file, names] : files) {
+    for (const std::string& name : names) shown.links.emplace(name, names);
+  }
+  return shown;
+}
 
 Act act_of(const Change& change) {
   const bool directory = change.after.kind == FileKind::kDirectory;
   if (change.kind == ChangeKind::kDeleted) return change.before.kind == FileKind::kDirectory ? Act::kRmdir : Act::kUnlink;
-  if (change.kind == ChangeKind::kModified && !change.content) return change.attributes ? Act::kAttributes : Act::kChmod;
+  const bool same_mode = change.before.mode == change.after.mode;
+  if (change.kind == ChangeKind::kModified && !change.content) return same_mode ? Act::kAttributes : Act::kChmod;
   if (directory) return Act::kMkdir;
   if (change.after.kind == FileKind::kSymlink) return Act::kSymlink;
   if (change.after.kind == FileKind::kOther) return Act::kMknod;
@@ -68,7 +139,8 @@ Act act_of(const Change& change) {
 class Rules {
  public:
   Rules(const Place& place, const Filesystem& filesystem)
-      : workspace_(place.workspace),
+      : place_(place),
+        workspace_(place.workspace),
         rules_({.filesystem = filesystem, .roots = {place.workspace}, .exempt = {}, .hold_paths = true}) {}
 
   std::optional<std::string> operator()(const Candidate& candidate) const {
@@ -79,7 +151,8 @@ class Rules {
     const broker::Ruling ruling = rules_.rule_for(act_of(change), path, directory, Around(candidate));
     switch (ruling.answer) {
       case broker::Answer::kAllow:
-        return judge_host(candidate, path, directory);
+        if (auto objection = judge_host(candidate, path, directory)) return objection;
+        return judge_links(candidate);
       case broker::Answer::kRefuse:
         return format("{} ({}); allowed: {}", ruling.rule, ruling.origin == nullptr ? "" : to_string(*ruling.origin),
                       ruling.allowed);
@@ -87,10 +160,35 @@ class Rules {
       case broker::Answer::kJudge:
         break;
     }
-    return judge(candidate, ruling, path);
+    if (auto objection = judge(candidate, ruling, path)) return objection;
+    return judge_links(candidate);
   }
 
  private:
+  const Result<Shown>& shown() const {
+    std::call_once(shown_once_, [this] { shown_.emplace(read_shown(place_)); });
+    return *shown_;
+  }
+
+  // Names that are one file, and all of this commit, which leaves them so: each may be linked.
+  std::optional<std::string> judge_links(const Candidate& candidate) const {
+    const Change& change = candidate.change;
+    if (change.after.kind != FileKind::kFile || change.after.links < 2) return std::nullopt;
+    const Result<Shown>& all = shown();
+    if (!all) return format("its other names cannot be told: {}", all.error().what());
+    const auto found = all->links.find(change.path);
+    if (found == all->links.end()) return std::nullopt;
+    std::vector<std::string> names = found->second;
+    std::erase_if(names, [&](const std::string& name) { return !candidate.is_chosen(name); });
+    for (const std::string& name : names) {
+      const broker::Ruling ruling = rules_.rule_for(Act::kHardLink, workspace_ + "/" + name, false, Around(candidate, name));
+      if (names.size() > 1 && ruling.answer != broker::Answer::kAllow)
+        return format("{}: it is one file with {}, a hard link; allowed: {}", ruling.rule,
+                      name == change.path ? "another name" : quoted(name), ruling.allowed);
+    }
+    return std::nullopt;
+  }
+
   // The change completes a git directory: what lies on the host already counts from then on, whoever put it there and when.
   std::optional<std::string> judge_host(const Candidate& candidate, const std::string& path, bool directory) const {
     const std::string& changed = candidate.change.path;
@@ -102,7 +200,8 @@ class Rules {
     const UniqueFd host = candidate.host_dir(folder);
     if (!host.valid()) return std::nullopt;  // a new one: all that is in it is judged as it comes
     const auto is_chosen = [&](const std::string& relative) {
-      return candidate.is_chosen(folder.empty() ? relative : folder + "/" + relative);
+      const std::string name = folder.empty() ? relative : folder + "/" + relative;
+      return candidate.is_chosen(name) && shown() && shown()->changes(name);  // what an earlier part brought is the host's
     };
     const std::string top = folder.empty() ? workspace_ : workspace_ + "/" + folder;
     const auto objection = broker::git_dir_objection(rules_, host.get(), top, is_chosen);
@@ -129,8 +228,11 @@ class Rules {
     return std::nullopt;
   }
 
+  const Place& place_;
   std::string workspace_;
   broker::FileRules rules_;
+  mutable std::once_flag shown_once_;
+  mutable std::optional<Result<Shown>> shown_;
 };
 
 }  // namespace

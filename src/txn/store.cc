@@ -26,6 +26,7 @@
 
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "policy/paths.h"
@@ -144,10 +145,26 @@ Result<Store> Store::open(const Place& given, Open how) {
   store.root_ = UniqueFd(::open(store.path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!store.root_.valid() && errno == ENOENT) return not_found(place, {});
   if (!store.root_.valid()) return call_failed(errno, "open", "open", store.path_);
-  store.layers_ = BELLJAR_TRY(open_or_make(store.root(), "layers", Open::kCreate));
+  BELLJAR_CHECK(store.open_pool());
   store.txns_ = BELLJAR_TRY(open_or_make(store.root(), "txns", Open::kCreate));
   store.trash_ = BELLJAR_TRY(open_or_make(store.root(), "trash", Open::kCreate));
   return store;
+}
+
+// Whoever makes the link first has named the pool. Layers of an older Belljar lie in `layers` itself until they are gone.
+Result<void> Store::open_pool() {
+  const UniqueFd pools = BELLJAR_TRY(open_or_make(root(), "layers", Open::kCreate));
+  std::string name = read_link(root(), "pool");
+  if (name.empty() && BELLJAR_TRY(list_names(pools.get())).empty()) {
+    constexpr std::size_t kBytes = 16;
+    const std::string fresh = random_hex(kBytes);
+    if (fresh.empty() || (::symlinkat(fresh.c_str(), root(), "pool") < 0 && errno != EEXIST))
+      return call_failed(errno, "symlinkat", "name the pool of", path_);
+    name = read_link(root(), "pool");
+  }
+  pool_ = name.empty() ? "layers" : "layers/" + name;
+  layers_ = BELLJAR_TRY(open_or_make(root(), pool_.c_str(), Open::kCreate));
+  return {};
 }
 
 std::vector<std::string> Store::names() const { return list_names(txns_.get()).value_or(std::vector<std::string>()); }
@@ -199,8 +216,9 @@ Result<void> Store::drop_unused_layers() const {
 }
 
 Result<void> Store::move_to_trash(int folder, const std::string& name) const {
+  constexpr std::size_t kBytes = 8;
   for (unsigned number = 0;; ++number) {
-    const std::string to = format("{}-{}-{}", name, ::getpid(), number);
+    const std::string to = format("{}-{}-{}-{}", name, random_hex(kBytes), ::getpid(), number);  // as secret as the pool
     if (::renameat2(folder, name.c_str(), trash_.get(), to.c_str(), RENAME_NOREPLACE) == 0) return {};
     if (errno == ENOENT) return {};
     if (errno != EEXIST) return call_failed(errno, "renameat2", "put away", name);
@@ -344,7 +362,7 @@ Result<Layers> begin_run(Transaction& transaction) {
     BELLJAR_CHECK(transaction.save(std::move(meta)));
   }
   const auto& chain = transaction.meta().chain;
-  return Layers{transaction.store().path() + "/layers", {chain.rbegin() + 1, chain.rend()}, chain.back()};
+  return Layers{transaction.store().pool_path(), {chain.rbegin() + 1, chain.rend()}, chain.back()};
 }
 
 }  // namespace belljar::txn

@@ -2,7 +2,8 @@
 //
 //   STATE/txn/DEV-INO/            a workspace, by its device and inode
 //     lock                        held while layers are made, shared out or thrown away
-//     layers/N/up, layers/N/work  the pool: a layer is written to by one transaction at most, then frozen and shared
+//     pool                        a link whose text is the name of the pool, and leads nowhere
+//     layers/POOL/N/up, .../work  the pool: a layer is written to by one transaction at most, then frozen and shared
 //     txns/NAME/meta              what it is made of (meta.h)
 //     txns/NAME/lock              held while a command runs in it and by everything that changes it
 //     txns/NAME/base, bases/      what the host had (base.h)
@@ -10,6 +11,9 @@
 //     trash/                      renamed away, to be removed
 //
 // All of it has mode 0700 and is hidden from commands. A step that matters is one rename.
+//
+// POOL cannot be guessed. Layers hold what no commit would take, a git directory with hooks say: a link that a command leaves in
+// a workspace must not lead somebody's git there.
 #pragma once
 
 #include <optional>
@@ -42,6 +46,7 @@ class Store {
   int txns_fd() const noexcept { return txns_.get(); }
   int workspace() const noexcept { return workspace_.get(); }
   const std::string& path() const noexcept { return path_; }
+  std::string pool_path() const { return path_ + "/" + pool_; }  // of layers()
   const std::string& workspace_path() const noexcept { return workspace_path_; }
 
   std::vector<std::string> names() const;  // of transactions
@@ -57,7 +62,9 @@ class Store {
   Result<void> empty_trash() const;
 
  private:
-  std::string path_, workspace_path_;
+  Result<void> open_pool();
+
+  std::string path_, workspace_path_, pool_;
   UniqueFd root_, layers_, txns_, trash_, workspace_;
 };
 

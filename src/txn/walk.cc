@@ -187,6 +187,7 @@ FileState state_of(const std::optional<struct stat>& status) noexcept {
   state.kind = kind_of(status);
   if (!status) return state;
   if (state.kind != FileKind::kSymlink) state.mode = status->st_mode & 07777U;
+  if (state.kind == FileKind::kFile) state.links = status->st_nlink;
   if (state.kind == FileKind::kFile || state.kind == FileKind::kSymlink) state.size = static_cast<std::uint64_t>(status->st_size);
   return state;
 }
