@@ -583,6 +583,10 @@ bool FileRules::covers(std::string_view path) const noexcept { return !state_->r
 bool FileRules::reads_matter() const noexcept { return state_->hidden_globs || holds_paths(); }
 bool FileRules::every_read_matters() const noexcept { return state_->hidden_globs || state_->hides_below_writable(); }
 bool FileRules::holds_paths() const noexcept { return state_->options.held.has_value(); }
+bool FileRules::only_protects() const noexcept {
+  const bool patterns = std::ranges::any_of(state_->globs, [](const FsEntry* entry) { return entry->access != Access::kWrite; });
+  return !patterns && state_->options.in_place.empty() && !state_->options.hold_paths && !holds_paths();
+}
 bool FileRules::any() const noexcept {
   return state_->protects || !state_->globs.empty() || !state_->options.in_place.empty() || state_->options.hold_paths ||
          holds_paths();

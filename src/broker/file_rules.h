@@ -143,6 +143,8 @@ class FileRules {
   bool every_read_matters() const noexcept;
   // These rules alone hold paths (FileRulesOptions::held): what has no name is judged by where it lies.
   bool holds_paths() const noexcept;
+  // `protect` is all that they hold: no pattern, and nothing that is to stay in its place.
+  bool only_protects() const noexcept;
   // Some rule can refuse: otherwise no file call needs to be intercepted.
   bool any() const noexcept;
   // A directory gets a new path: does what lies below have to be looked through, because a rule may cover it there that did not

@@ -47,6 +47,9 @@ inline constexpr int kPeerPidfd = 77;
 // Calls that name files. What is behind a pointer no filter sees, so live rules need the broker to perform the call.
 enum class FileCalls : std::uint8_t {
   kDirect,  // go wherever mounts and Landlock let them
+  // What gives a file a second name, makes a node or binds a socket, and S_ISGID of a directory; all else is direct. Where the one
+  // writable directory is the overlay of a transaction, whose commit judges every name.
+  kLinks,
   kWrites,  // what makes, renames, links, removes, truncates, changes modes, or opens with a flag to write becomes a notification
   kDirectories,  // + every open with O_DIRECTORY, opendir(3)'s: who may list what (second tier)
   kAll,          // + every other open

@@ -59,7 +59,9 @@ constexpr std::uint32_t kCreates = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
 constexpr std::uint32_t kWrites = O_WRONLY | O_RDWR | O_TRUNC | kCreates;
 
 constexpr bool performed(const SeccompSpec& spec) { return spec.file_calls != FileCalls::kDirect; }
-constexpr Verdict brokered(const SeccompSpec& spec) { return performed(spec) || spec.observe ? kNotify : kAllow; }
+constexpr bool writes_performed(const SeccompSpec& spec) { return spec.file_calls >= FileCalls::kWrites; }
+constexpr Verdict linked(const SeccompSpec& spec) { return performed(spec) || spec.observe ? kNotify : kAllow; }
+constexpr Verdict brokered(const SeccompSpec& spec) { return writes_performed(spec) || spec.observe ? kNotify : kAllow; }
 constexpr Verdict observed(const SeccompSpec& spec) { return spec.observe ? kNotify : kAllow; }
 
 Rule flat(Verdict verdict) { return Rules(verdict); }
@@ -71,7 +73,7 @@ Rule open_rule(const SeccompSpec& spec, std::uint8_t flags) {
   }
   // With O_PATH the kernel drops all flags that read, write or create (build_open_how), so nothing is to be judged. Such a
   // descriptor could not be given to the caller anyway (SECCOMP_IOCTL_NOTIF_ADDFD).
-  if (spec.file_calls != FileCalls::kDirect) rules.when(has_any(flags, O_PATH), kAllow);
+  if (writes_performed(spec)) rules.when(has_any(flags, O_PATH), kAllow);
   if (spec.file_calls == FileCalls::kWrites) rules.when(has_any(flags, kWrites), kNotify);
   if (spec.file_calls == FileCalls::kDirectories) rules.when(has_any(flags, kWrites | O_DIRECTORY), kNotify);
   return rules;
@@ -91,19 +93,19 @@ Rule change_mode_rule(const SeccompSpec& spec, std::uint8_t mode, Verdict otherw
 
 // S_IFCHR and S_IFBLK share the bit 0020000 with S_IFLNK only, which mknod does not take.
 Rule node_rule(const SeccompSpec& spec, std::uint8_t mode) {
-  return Rules(brokered(spec)).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
+  return Rules(linked(spec)).when(has_any(mode, S_IFCHR | (spec.deny_setid_bits ? kSetIdBits : 0)), refuse(EPERM));
 }
 
 // The broker sees the mode of openat2 and refuses set-id bits itself.
 Rule open_how_rule(const SeccompSpec& spec) {
-  if (performed(spec)) return Rules(kNotify);
+  if (writes_performed(spec)) return Rules(kNotify);
   return Rules(spec.deny_setid_bits ? refuse(ENOSYS) : kAllow);
 }
 
 Rule close_rule(const SeccompSpec& spec) {
   static_assert(kStagedFdFirst % kStagedFdCount == 0 && (kStagedFdCount & (kStagedFdCount - 1)) == 0);
   Rules rules(kAllow);
-  if (performed(spec)) rules.when(is(0, kStagedFdFirst, ~(kStagedFdCount - 1)), kNotify);
+  if (writes_performed(spec)) rules.when(is(0, kStagedFdFirst, ~(kStagedFdCount - 1)), kNotify);
   return rules;
 }
 
@@ -266,7 +268,7 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
     case Group::kOpenMode2:
       return open_rule(spec, 2);
     case Group::kMode1:
-      return change_mode_rule(spec, 1, performed(spec) && !spec.own_mounts ? kNotify : kAllow);
+      return change_mode_rule(spec, 1, writes_performed(spec) && !spec.own_mounts ? kNotify : kAllow);
     case Group::kPathMode1:
       return change_mode_rule(spec, 1, brokered(spec));
     case Group::kPathMode2:
@@ -279,6 +281,8 @@ Rule conditional_rule(const SeccompSpec& spec, Group group) {
       return mode_rule(spec, 1, brokered(spec));
     case Group::kNames:
       return flat(brokered(spec));
+    case Group::kLinks:
+      return flat(linked(spec));
     case Group::kUmask:
       return flat(performed(spec) ? kNotify : kAllow);
     case Group::kPathQueries:

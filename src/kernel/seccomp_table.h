@@ -39,6 +39,7 @@ enum class Group : std::uint8_t {
   kOwner2,     // at 2 and 3: fchownat
   kCreat,
   kNames,  // calls that make, move or remove names, and truncate
+  kLinks,  // link, linkat
   kUmask,
   kClose,
   kLandlockSelf,

@@ -193,7 +193,10 @@ class Runner {
           .reason(
               "this policy runs it without the broker that would be told (mode danger-full-access, or another sandbox around it)")
           .next("learn under a policy that has it");
-    prepared_.plan.seccomp_spec.observe = true;
+    kernel::SeccompSpec& spec = prepared_.plan.seccomp_spec;
+    spec.observe = true;
+    // All of it comes to the broker now, which performs what it is told to judge, or none of it.
+    if (spec.file_calls == kernel::FileCalls::kLinks) spec.file_calls = kernel::FileCalls::kWrites;
     prepared_.plan.seccomp = kernel::build_filter(prepared_.plan.seccomp_spec);
     return {};
   }

@@ -27,7 +27,7 @@ namespace {
 
 std::vector<SeccompSpec> all_specs() {
   std::vector<SeccompSpec> specs;
-  for (unsigned bits = 0; bits < 3U * 256U; ++bits) {
+  for (unsigned bits = 0; bits < 5U * 256U; ++bits) {
     specs.push_back({.unix_sockets = static_cast<UnixSockets>(bits & 3U),
                      .allow_inet = (bits & 4U) != 0,
                      .allow_netlink_route = (bits & 8U) != 0,
@@ -349,6 +349,24 @@ TEST(SeccompModel, OpensBecomeNotificationsByWhatTheyAskFor) {
   }
   EXPECT_EQ(kind(writes, call(SYS_openat, 0, 0, O_CREAT, 04755)), kErrno);
   EXPECT_EQ(kind(writes, call(SYS_openat2)), kNotify);
+}
+
+TEST(SeccompModel, WhereACommitJudgesTheBrokerSeesLinksNodesAndSockets) {
+  const SeccompSpec links{.file_calls = FileCalls::kLinks};
+  using enum Verdict::Kind;
+  for (const auto number : {SYS_linkat, SYS_mknodat, SYS_bind, SYS_getsockname, SYS_umask})
+    EXPECT_EQ(judge(links, call(static_cast<std::uint32_t>(number))).kind, kNotify) << number;
+  for (const auto number : {SYS_mkdirat, SYS_renameat2, SYS_unlinkat, SYS_symlinkat, SYS_truncate, SYS_fchmodat, SYS_close})
+    EXPECT_EQ(judge(links, call(static_cast<std::uint32_t>(number), 960)).kind, kAllow) << number;
+  for (const unsigned flags : {O_RDONLY, O_CREAT | O_WRONLY, O_TRUNC | O_RDWR, O_TMPFILE | O_RDWR})
+    EXPECT_EQ(judge(links, call(SYS_openat, 0, 0, flags)).kind, kAllow) << flags;
+  // The bits that name whose a file is are refused as ever, and of a directory asked about.
+  EXPECT_EQ(judge(links, call(SYS_openat, 0, 0, O_CREAT, 04755)).kind, kErrno);
+  EXPECT_EQ(judge(links, call(SYS_openat2)).kind, kErrno);
+  EXPECT_EQ(judge(links, call(SYS_fchmodat, 0, 0, 04755)).kind, kErrno);
+  EXPECT_EQ(judge(links, call(SYS_fchmodat, 0, 0, 02755)).kind, kNotify);
+  EXPECT_EQ(judge(links, call(SYS_fchmod, 0, 02755)).kind, kNotify);
+  EXPECT_EQ(judge(links, call(SYS_landlock_restrict_self)).kind, kErrno);
 }
 
 TEST(SeccompModel, OwnersAreChangedToMappedIdsOnly) {

@@ -111,7 +111,8 @@ void confine(const Host& host, const Policy& policy, const Workplace& place, con
     filter.only_uid = plan.inside_uid;
     filter.only_gid = plan.inside_gid;
   }
-  filter.file_calls = file_calls(prepared.file_rules.get());
+  const bool at_commit = prepared.file_rules != nullptr && is_judged_at_commit(policy, paths, *prepared.file_rules);
+  filter.file_calls = at_commit ? kernel::FileCalls::kLinks : file_calls(prepared.file_rules.get());
   if (!bind_allowed) filter.local_ports = hold_local_ports(place.listener, filter.unix_sockets);
   plan.seccomp_listener = kernel::judges_connects(filter.unix_sockets) || filter.file_calls != kernel::FileCalls::kDirect ||
                           filter.local_ports == kernel::LocalPorts::kJudged;

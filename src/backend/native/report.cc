@@ -44,6 +44,7 @@ constexpr std::string_view kNoListener =
     "needs the broker, which judges no file calls here: another sandbox has the one seccomp listener, or allow_nested_userns lets "
     "the "
     "command rearrange its mounts";
+constexpr char kAtCommit[] = "judged at commit: until then the transaction keeps what is written to itself";
 constexpr char kBroker[] = "broker: the call is performed outside, by name at any depth";
 
 bool has_flags(const launch::Plan& plan, std::uint64_t flags) { return (plan.clone_flags & flags) == flags; }
@@ -56,8 +57,13 @@ Requirement pid_namespace(const launch::Plan& plan) { return {has_flags(plan, CL
 Requirement own_proc(const launch::Plan& plan) { return {has_op(plan, launch::MountOpKind::kProc), "a /proc of its own"}; }
 Requirement broker(const Prepared& prepared) {
   return {prepared.file_rules != nullptr && prepared.plan.seccomp_listener &&
-              prepared.plan.seccomp_spec.file_calls != kernel::FileCalls::kDirect,
+              prepared.plan.seccomp_spec.file_calls >= kernel::FileCalls::kWrites,
           "file calls that the broker judges"};
+}
+// What is written stays in the layers of a transaction, and its commit judges.
+bool at_commit(const Prepared& prepared) {
+  return prepared.file_rules != nullptr && prepared.plan.seccomp_listener &&
+         prepared.plan.seccomp_spec.file_calls == kernel::FileCalls::kLinks;
 }
 
 // The host's tree is frozen, or left behind.
@@ -249,8 +255,14 @@ void report_protect_by_mounts(const Policy& policy, const PathPlan& paths, const
 
 void report_protect(const Policy& policy, const PathPlan& paths, const Prepared& prepared, ReportBuilder& report) {
   if (policy.filesystem.protect == Protect::kNone || paths.writable.empty()) return;
-  if (!broker(prepared).there) return report_protect_by_mounts(policy, paths, prepared.plan, report);
   const std::string mounts = paths.protected_dirs > 0 ? "; existing directories at a root also by read-only mounts" : "";
+  if (at_commit(prepared)) {
+    report.full("protect.existing", "what git, agents and editors run stays inert", std::string(kAtCommit) + mounts);
+    report.full("protect.absent", "control names that do not exist yet", kAtCommit);
+    report.full("protect.nested", "control names below a writable root's top level", kAtCommit);
+    return;
+  }
+  if (!broker(prepared).there) return report_protect_by_mounts(policy, paths, prepared.plan, report);
   report.full("protect.existing", "what git, agents and editors run stays inert",
               "broker: git's control files judged by content, agent and editor names read-only" + mounts);
   report.full("protect.absent", "control names that do not exist yet", kBroker);
@@ -355,7 +367,7 @@ void report_landlock(const Policy& policy, const Prepared& prepared, int abi, Re
   if (abi == 0) report.partial("landlock", kAsked, "mounts only", "this kernel has no Landlock");
   else if (policy.allow_nested_userns)
     report.partial("landlock", kAsked, "mounts only", "under Landlock no program could mount in a namespace of its own");
-  else if (broker(prepared).there)
+  else if (broker(prepared).there || at_commit(prepared))
     report.partial("landlock", kAsked, by, "calls that the broker performs are held by mounts and rules alone");
   else
     report.require({{prepared.plan.landlock.enabled && prepared.plan.landlock.handled_fs != 0, "Landlock rules"}}, "landlock",

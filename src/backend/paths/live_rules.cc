@@ -175,6 +175,15 @@ EnforcementClause held_clause(const Gap& gap, Mounts mounts) {
   return clause;
 }
 
+bool is_judged_at_commit(const Policy& policy, const PathPlan& paths, const broker::FileRules& rules) {
+  const View& view = paths.view;
+  if (!view.layered || policy.filesystem.protect != Protect::kDefault || !rules.only_protects()) return false;
+  const std::string& workspace = view.layered->path;
+  const auto leaves = [&](const Bind& bind) { return !bind.readonly && !is_under(bind.source, workspace); };
+  return paths.writable == std::vector<std::string>{workspace} && std::ranges::none_of(view.binds, leaves) &&
+         std::ranges::all_of(view.caches, [](const Cache& cache) { return cache.kept.empty(); });
+}
+
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept {
   if (rules == nullptr) return kernel::FileCalls::kDirect;
   if (rules->every_read_matters()) return kernel::FileCalls::kAll;

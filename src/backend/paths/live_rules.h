@@ -27,7 +27,16 @@ bool has_mount(const Gap& gap) noexcept;
 // What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
 EnforcementClause held_clause(const Gap& gap, Mounts mounts);
 
-// The calls that the filter sends to the broker for these rules.
+// The one thing that the command can write to for good is the workspace of a transaction, and `rules` hold nothing there but what
+// every commit refuses: the names of protect = "default". Then the command may give any name to what it writes, since nobody on the
+// host sees it before the commit, which judges it (runtime/commit.cc). Not so with
+//   - another writable path, a volume or a cache that is kept: the host has what is written there at once;
+//   - patterns, and what a start hides or holds by name: a commit is judged by the policy of its own moment, which need not have
+//     what a flag of this run said;
+//   - protect = "all", for the same reason.
+bool is_judged_at_commit(const Policy& policy, const PathPlan& paths, const broker::FileRules& rules);
+
+// The calls that the filter sends to the broker for these rules, where no commit judges instead.
 kernel::FileCalls file_calls(const broker::FileRules* rules) noexcept;
 
 }  // namespace belljar::backend

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
+#include "backend/backend.h"
 #include "backend/paths/fake_host.h"
 #include "backend/paths/plan.h"
 #include "belljar/policy.h"
@@ -71,6 +73,40 @@ TEST(LiveRules, WhatGoesAroundAHeldPatternIsNamed) {
   const Planned granted = plan({.path = "**/*.out", .glob = true, .access = Access::kWrite});
   const auto grant = std::ranges::find(granted.paths.gaps, "filesystem.globs", &Gap::clause);
   EXPECT_EQ(held_clause(*grant, Mounts::kOwn).enforced, Enforced::kFull);
+}
+
+// The workspace of a transaction and nothing else: see is_judged_at_commit().
+TEST(LiveRules, ACommitJudgesWhereNothingElseReachesTheHost) {
+  const auto judged = [](const std::function<void(Policy&, Workplace&)>& change) {
+    test::FakeHost host;
+    host.dir("/home/u/ws/real").dir("/home/u/other").dir("/tmp");
+    Policy policy;
+    policy.filesystem.entries = {{.path = "/", .access = Access::kRead}};
+    Workplace place{.workspace = "/home/u/ws", .cwd = "/home/u/ws", .home = "/home/u"};
+    place.layers = WorkspaceLayers{.pool = "/state/layers", .lower = {}, .upper = "1/up", .work = "1/work"};
+    change(policy, place);
+    auto paths = plan_paths(host, policy, place);
+    EXPECT_TRUE(paths);
+    const auto rules = make_file_rules(policy, *paths);
+    return is_judged_at_commit(policy, *paths, *rules);
+  };
+  const auto with = [&](const FsEntry& entry) {
+    return judged([&](Policy& policy, Workplace&) { policy.filesystem.entries.push_back(entry); });
+  };
+  EXPECT_TRUE(judged([](Policy&, Workplace&) {}));
+  EXPECT_TRUE(with({.path = "/home/u/other", .access = Access::kNone}));
+  EXPECT_FALSE(with({.path = "/home/u/ws/real", .access = Access::kRead})) << "what the host puts in its place is held by name";
+  EXPECT_FALSE(judged([](Policy&, Workplace& place) { place.layers.reset(); }));
+  EXPECT_FALSE(judged([](Policy& policy, Workplace&) { policy.filesystem.protect = Protect::kAll; }));
+  EXPECT_FALSE(judged([](Policy& policy, Workplace&) { policy.filesystem.tmp = Tmp::kShared; }));
+  EXPECT_FALSE(with({.path = "/home/u/other", .access = Access::kWrite}));
+  EXPECT_FALSE(with({.path = "/home/u/ws/real", .access = Access::kWrite})) << "a root of its own, which no commit knows";
+  EXPECT_FALSE(with({.path = "/home/u/ws/later", .access = Access::kRead}));
+  EXPECT_FALSE(with({.path = "/home/u/ws/later", .access = Access::kNone}));
+  EXPECT_FALSE(with({.path = "**/*.bin", .glob = true, .access = Access::kRead}));
+  EXPECT_FALSE(judged([](Policy& policy, Workplace&) {
+    policy.filesystem.volumes = {{.source = "/home/u/other", .target = "/data", .readonly = false}};
+  }));
 }
 
 // By the host that git would ask, wherever else a name that is allowed stands in the URL.
