@@ -128,16 +128,6 @@ Result<std::vector<std::string>> ask(const txn::Place& place) {
   return chosen;
 }
 
-void tell(const txn::CommitResult& result) {
-  for (const txn::Refused& one : result.conflicts)
-    print_note(format("conflict: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
-  for (const txn::Refused& one : result.refused)
-    print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
-  for (const std::string& path : result.merged) print_note(format("merged with the host's changes: {}", belljar::quoted(path)));
-  if (result.applied) print_note(format("committed {} change{}", result.changes.size(), result.changes.size() == 1 ? "" : "s"));
-  else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
-}
-
 // Where a transaction was named in the place of a path.
 Error advise_name(Error error, const txn::Place& place, const std::vector<std::string>& paths) {
   const auto transactions = txn::list(place);
@@ -173,7 +163,7 @@ Result<int> commit(const CommitFlags& flags) {
   if (!committed && committed.error().code() == Code::kNotFound)
     return advise_name(std::move(committed.error()), place, flags.paths);
   const txn::CommitResult result = BELLJAR_TRY(std::move(committed));
-  tell(result);
+  tell_commit(result);
   if (const auto swept = txn::sweep(place); !swept) print_error(swept.error());
   return result.applied ? 0 : 1;
 }

@@ -58,6 +58,7 @@
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
 #include "cli/tls_program.h"
+#include "cli/txn_flags.h"
 #include "front/signals.h"
 #include "front/stdio.h"
 #include "launch/launcher.h"
@@ -73,13 +74,18 @@ namespace {
 
 constexpr std::size_t kShownViolations = 20;
 
+bool has_transaction(const RunFlags& flags) { return flags.txn || flags.txn_name; }
+
+txn::Place transaction_of(const RunFlags& flags, const std::string& workspace) {
+  return {workspace, default_state_dir(), flags.txn_name.value_or("default")};
+}
+
 runtime::RunSettings make_settings(const RunFlags& flags, const policy::Effective& effective, const std::string& workspace) {
   const Policy& policy = effective.policy;
   runtime::RunSettings settings;
   settings.origins = &effective.origins;
   settings.complete = &effective.complete;
-  if (flags.txn || flags.txn_name)
-    settings.transaction = txn::Place{workspace, default_state_dir(), flags.txn_name.value_or("default")};
+  if (has_transaction(flags)) settings.transaction = transaction_of(flags, workspace);
   settings.signals = front::Signals::Mode::kForwarded;
   settings.time_steps = flags.verbose;
   settings.front_ends = true;
@@ -203,7 +209,51 @@ class IgnoredInterrupt {
   void (*before_)(int);
 };
 
+// --commit: what the transaction held before the run, too, goes with it.
+class CommitAtEnd {
+ public:
+  CommitAtEnd(const RunFlags& flags, const std::string& workspace)
+      : asked_(flags.commit), place_(transaction_of(flags, workspace)) {
+    if (!asked_) return;
+    const auto changes = txn::diff(place_);
+    held_before_ = changes && !changes->empty();
+  }
+
+  // By the rules of this run's policy.
+  void carry_out(runtime::RunOutcome& ran, const Policy& policy, RunRecord& record) const {
+    if (!asked_ || ran.start_failure) return;
+    const std::string name = place_.name == txn::Place().name ? "" : " --txn-name " + place_.name;
+    const std::string kept = format(
+        "the changes are kept: `belljar diff{0}` shows them, `belljar commit{0}` applies them, `belljar rollback{0}` drops them",
+        name);
+    if (ran.result.reason != Reason::kExited || ran.result.exit_code != 0 || !ran.notes.empty()) {
+      record.commit = commit_json({});
+      return print_note(
+          format("not committed, since {}; {}", ran.notes.empty() ? "the command failed" : "not all of its output is there", kept));
+    }
+    launch::await_end(std::exchange(ran.leaving, UniqueFd()));
+    txn::CommitOptions options;
+    options.filesystem = policy.filesystem;
+    const auto committed = txn::commit(place_, options);
+    record.uncommitted = !committed || !committed->applied;
+    record.commit = commit_json(committed ? *committed : txn::CommitResult());
+    if (!committed) print_error(committed.error());
+    else tell_commit(*committed);
+    if (record.uncommitted) print_note(kept);
+    else if (held_before_) print_note("what the transaction held before this run was committed with it");
+    if (const auto swept = txn::sweep(place_); !swept) print_error(swept.error());
+  }
+
+ private:
+  bool asked_, held_before_ = false;
+  txn::Place place_;
+};
+
 Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std::string& hint) {
+  if (flags.commit && !has_transaction(flags))
+    return Error(Code::kInvalidArgument, "cannot use --commit without --txn")
+        .reason("only a transaction is committed; without one the host has each change at once")
+        .next("belljar run --txn --commit -- PROGRAM ARGUMENTS");
   Command command =
       BELLJAR_TRY(command_from(flags, flags.policy.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
   LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load(flags, command), record));
@@ -217,12 +267,14 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   command.cwd = cwd;
   backend::Workplace place = workplace_of(context, cwd);
   lay_answers(loaded, place);
+  const CommitAtEnd commit(flags, place.workspace);
   auto ran = run_first(flags, choice, loaded, command, place, caller_env, record);
   const IgnoredInterrupt ended;
   if (ran && ran->result.exit_code != 0) tell_why(ran->result, flags.all(), loaded, cwd, flags.verbose);
   if (ran) hint = keep_refusals(ran->result, flags.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
   if (ran) keep_dropped(*ran, loaded);
+  if (ran) commit.carry_out(*ran, loaded.effective.policy, record);
   return ran;
 }
 

@@ -52,8 +52,9 @@ void add_run_options(const OptionParser& run, RunFlags& flags, std::span<const c
   const Option txn_name = run.add_option("--txn-name", flags.txn_name, "The transaction's name (default: `default`); implies --txn")
                               .not_empty()
                               .type_name("NAME");
+  const Option commit = run.add_flag("--commit", flags.commit, "With --txn: commit when the command has ended with exit code 0");
   // Refused by name, so help has them not.
-  if (own) txn.group(""), txn_name.group("");
+  if (own) txn.group(""), txn_name.group(""), commit.group("");
   run.add_flag("--verbose", flags.verbose,
                own ? "Say on stderr what is enforced by what" : "Say on stderr what is enforced by what, and where the time went");
   add_pty_options(run, flags);
@@ -88,7 +89,7 @@ int end_record(const RunFlags& flags, RunRecord& record, Result<ExecResult> outc
   }
   ExecResult result = refused ? runtime::failed_start(*refused) : *std::move(outcome);
   result.tried = std::move(record.tried);
-  int exit_code = result.exit_code == 0 && lost ? 125 : result.exit_code;
+  int exit_code = result.exit_code == 0 && (lost || record.uncommitted) ? 125 : result.exit_code;
   const auto check = [&exit_code](const Result<void>& told) {
     if (told) return;
     print_error(told.error());
@@ -96,7 +97,9 @@ int end_record(const RunFlags& flags, RunRecord& record, Result<ExecResult> outc
   };
   check(refused ? record.audit.refused(flags.all(), *refused) : record.audit.end(result));
   const auto deliver = [&](int fd, runtime::JsonStreams streams, std::string_view what) {
-    check(write_line(fd, runtime::to_json(result, streams), what));
+    std::string text = runtime::to_json(result, streams);
+    if (!record.commit.empty()) text.insert(text.size() - 1, ",\"commit\":" + record.commit);  // the last of its members
+    check(write_line(fd, text, what));
   };
   if (const auto whole = record.report.valid() ? check_report(record.report.get(), flags.report) : Result<void>(); !whole) {
     print_error(whole.error());

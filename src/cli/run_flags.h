@@ -27,7 +27,7 @@ struct RunFlags : CommandWords {
   PolicyFlags policy;
   AuditFlags audit;
   ChooseFlags choose;
-  bool verbose = false, txn = false;
+  bool verbose = false, txn = false, commit = false;
   std::optional<std::string> txn_name;
   std::string report;
   std::span<const char* const> words;  // argv, without `--` and what follows
@@ -44,6 +44,8 @@ struct RunRecord {
   RunAudit audit;
   UniqueFd report;  // not valid without --report
   std::vector<TriedBackend> tried;
+  std::string commit;        // with --commit: the JSON of what came of it; empty: nothing to tell
+  bool uncommitted = false;  // it was to be, and is not: no success, whatever the command said
 };
 
 // Opens the trail, which also tells of a policy that was refused, and tells the policy's warnings.

@@ -24,6 +24,7 @@
 #include "belljar/state_dir.h"
 #include "belljar/txn.h"
 #include "cli/command_line.h"
+#include "cli/errors.h"
 #include "cli/load.h"
 
 namespace belljar::cli {
@@ -112,7 +113,9 @@ std::string change_line(const txn::Change& change) {
   return line + "\n";
 }
 
-std::string change_json(const txn::Change& change) {
+namespace {
+
+Json to_json(const txn::Change& change) {
   Json object;
   object["kind"] = name_of(change.kind);
   put_path(object, "path", change.path.empty() ? "." : change.path);
@@ -122,7 +125,45 @@ std::string change_json(const txn::Change& change) {
   object["content"] = change.content;
   object["attributes"] = change.attributes;
   if (change.unread) object["unread"] = true;
-  return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return object;
+}
+
+Json to_json(const std::vector<txn::Refused>& refused) {
+  Json list = Json::array();
+  for (const txn::Refused& one : refused) {
+    Json object;
+    put_path(object, "path", one.path);
+    object["reason"] = one.reason;
+    list.push_back(std::move(object));
+  }
+  return list;
+}
+
+std::string text_of(const Json& object) { return object.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+}  // namespace
+
+std::string change_json(const txn::Change& change) { return text_of(to_json(change)) + "\n"; }
+
+void tell_commit(const txn::CommitResult& result) {
+  for (const txn::Refused& one : result.conflicts)
+    print_note(format("conflict: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const txn::Refused& one : result.refused)
+    print_note(format("refused: {}: {}", belljar::quoted(one.path), escaped(one.reason)));
+  for (const std::string& path : result.merged) print_note(format("merged with the host's changes: {}", belljar::quoted(path)));
+  if (result.applied) print_note(format("committed {} change{}", result.changes.size(), result.changes.size() == 1 ? "" : "s"));
+  else print_note("nothing was committed; `belljar commit PATH...` commits a part, `belljar diff --patch` shows what there is");
+}
+
+std::string commit_json(const txn::CommitResult& result) {
+  Json object;
+  object["applied"] = result.applied;
+  object["changes"] = Json::array();
+  for (const txn::Change& change : result.changes) object["changes"].push_back(to_json(change));
+  object["merged"] = result.merged;
+  object["conflicts"] = to_json(result.conflicts);
+  object["refused"] = to_json(result.refused);
+  return text_of(object);
 }
 
 void print_out(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }

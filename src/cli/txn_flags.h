@@ -26,6 +26,11 @@ std::string change_line(const txn::Change& change);
 // One JSON object on one line. A name that is no UTF-8 comes with U+FFFD in it and, as `path_bytes`, in hexadecimal.
 std::string change_json(const txn::Change& change);
 
+// What a commit did or why it did nothing, on stderr.
+void tell_commit(const txn::CommitResult& result);
+// One JSON object, without a newline.
+std::string commit_json(const txn::CommitResult& result);
+
 void print_out(const std::string& text);
 
 }  // namespace belljar::cli

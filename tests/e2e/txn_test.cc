@@ -5,6 +5,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -132,13 +133,13 @@ TEST_F(Txn, RollbackDropsAllOfIt) {
 TEST_F(Txn, ThereIsNoWayToTheLayersInside) {
   EXPECT_EQ(shell("echo secret > mine").exit_code, 0);
   for (const std::string& act :
-       std::vector<std::string>{"ls " + state() + "/belljar", "cat " + state() + "/belljar/txn/*/layers/*/up/mine",
+       std::vector<std::string>{"ls " + state() + "/belljar", "cat " + state() + "/belljar/txn/*/layers/*/*/up/mine",
                                 "echo x > " + state() + "/belljar/x", "ls /tmp/layers /tmp/merged /tmp/below"}) {
     EXPECT_NE(shell(act).exit_code, 0) << act;
     EXPECT_NE(txn({"run", "-c", act}).exit_code, 0) << act;
   }
   // The twin: outside of any sandbox it is there for its owner.
-  EXPECT_EQ(run({"/bin/sh", "-c", "cat " + state() + "/belljar/txn/*/layers/*/up/mine"}).out, "secret\n");
+  EXPECT_EQ(run({"/bin/sh", "-c", "cat " + state() + "/belljar/txn/*/layers/*/*/up/mine"}).out, "secret\n");
 }
 
 TEST_F(Txn, ProtectedNamesStayReadOnlyInside) {
@@ -473,7 +474,7 @@ TEST_F(Txn, ADirectoryThatWasMovedKeepsItsTransaction) {
 
 TEST_F(Txn, ProtectedNamesAreNotCommitted) {
   write("src/x", "1\n");
-  // Inside, the broker would refuse them already.
+  // Of a run that was told to protect nothing, too.
   const TempDir policies;
   const std::string none = policies.write("none.toml", "mode = \"workspace-write\"\n[filesystem]\nprotect = \"none\"\n");
   EXPECT_EQ(shell("mkdir -p sub .vscode && git init -q sub 2>/dev/null; echo 2 > src/x; mkdir -p repo/.git/hooks; echo evil > "
@@ -522,10 +523,12 @@ TEST_F(Txn, AGitDirectoryIsJudgedWithWhatTheHostHasOfIt) {
     EXPECT_EQ(txn({"run", "-c", half}).exit_code, 0);
     expect_judged(txn({"commit"}), "after a run: ");
     fresh();
-    // A part is chosen: the rest first, then the markers.
+    // A part is chosen: the rest first, then the markers. The transaction takes them, since nobody on the host sees them there; its
+    // commit refuses them.
     ASSERT_EQ(shell(half).exit_code, 0);
     ASSERT_EQ(txn({"commit", "evil"}).exit_code, 0);
-    ASSERT_EQ(shell(markers).exit_code != 0, evil);
+    ASSERT_EQ(shell(markers).exit_code, 0);
+    expect_judged(txn({"commit"}), "by parts: ");
     fresh();
     // The host's own, and only the markers are asked for.
     ASSERT_EQ(shell(markers + "; echo x > evil/file").exit_code, 0);
@@ -533,6 +536,239 @@ TEST_F(Txn, AGitDirectoryIsJudgedWithWhatTheHostHasOfIt) {
     expect_judged(txn({"commit", "evil/objects", "evil/refs"}), "chosen: ");
     fresh();
   }
+}
+
+// What a run without a transaction refuses when it is done. In a transaction nobody judges the act, because the host sees nothing
+// of it: the promise is the commit's, which gives the host none of it and names what it refuses.
+struct Planted {
+  const char* act;
+  const char* refused;  // by the commit
+};
+constexpr Planted kPlanted[] = {
+    {"mkdir .vscode && echo '{}' > .vscode/tasks.json", ".vscode/tasks.json"},
+    {"mkdir .VSCode && echo '{}' > .VSCode/tasks.json", ".VSCode/tasks.json"},
+    {"echo '{}' > .mcp.json", ".mcp.json"},
+    {"echo x > plain && mv plain .cursorrules", ".cursorrules"},
+    {"mkdir work/.vscode && echo '{}' > work/.vscode/tasks.json", "work/.vscode/tasks.json"},
+    {"echo evil > work/.idea/held.xml", "work/.idea/held.xml"},
+    {"rm work/.idea/held.xml", "work/.idea/held.xml"},
+    {"mv work/.idea/held.xml work/moved.xml", "work/.idea/held.xml"},
+    {"mkdir -p a/.git/hooks && echo true > a/.git/hooks/pre-commit", "a/.git/hooks/pre-commit"},
+    {"mkdir -p d/hooks a/.git && echo true > d/hooks/pre-commit && mv d/hooks a/.git/hooks", "a/.git/hooks/pre-commit"},
+    {"mkdir d && echo true > d/pre-commit && mv d work/.git/hooks", "work/.git/hooks/pre-commit"},
+    {"printf '[core]\n\tfsmonitor = touch x\n' > c && mv c work/.git/config", "work/.git/config"},
+    {"mkdir -p m && printf 'gitdir: /tmp/evil\n' > p && mv p m/.git", "m/.git"},
+    {"mkdir bare/hooks && echo true > bare/hooks/post-receive", "bare/hooks/post-receive"},
+    {"mkdir -p e/hooks e/objects && echo true > e/hooks/post-checkout && mkdir e/refs", "e/hooks/post-checkout"},
+    {"ln -s ../../made work/.git/logs", "work/.git/logs"},
+    {"chmod +x work/.git/off/hooks/pre-push", "work/.git/off/hooks/pre-push"},
+    {"mkfifo p && mv p work/.git/config", "work/.git/config"},
+    {"python3 -c 'import socket; socket.socket(socket.AF_UNIX).bind(\"s\")' && mv s work/.git/config", "work/.git/config"},
+    {"mkdir .belljar-commit-1 && echo x > .belljar-commit-1/x", ".belljar-commit-1/x"},
+};
+
+// The twins.
+constexpr const char* kHarmless[] = {
+    "mkdir -p a/src && echo 1 > a/src/x && mv a/src a/lib && ln a/lib/x a/y && ln -s y a/z && chmod +x a/y && rm a/z",
+    "mkdir d && echo 1 > d/.vscode && rm -r d && mkdir -p node_modules/p/.vscode && echo 1 > node_modules/p/.vscode/x",
+    "printf '[core]\n\tbare = false\n\tfilemode = true\n' > c && mv c work/.git/config",
+    "mkdir -p hooks work/.git/hooks && echo 1 > hooks/pre-commit && echo 1 > work/.git/hooks/pre-commit.sample",
+    // A work tree that comes with its own: nobody has worked in it yet.
+    "mkdir -p n/.git/objects n/.git/refs && printf 'ref: refs/heads/main\n' > n/.git/HEAD && mkdir n/.vscode && echo 1 > "
+    "n/.vscode/x",
+    "mkfifo p && mv p q && mkdir g && chmod 2755 g",
+};
+
+class TxnAndLive : public Txn {
+ protected:
+  void fresh() {
+    (void)txn({"rollback"});
+    for (const auto& entry : std::filesystem::directory_iterator(ws())) std::filesystem::remove_all(entry.path());
+    for (const char* marker : {"work/.git", "work/.git/off", "bare"}) {
+      write(std::string(marker) + "/HEAD", "ref: refs/heads/main\n");
+      write(std::string(marker) + "/objects/x", "");
+      write(std::string(marker) + "/refs/x", "");
+    }
+    write("work/.git/config", "[core]\n\tbare = false\n");
+    write("work/.git/off/hooks/pre-push", "true\n");
+    write("work/.idea/held.xml", "<x/>\n");
+  }
+};
+
+TEST_F(TxnAndLive, WhatARunRefusesACommitRefusesByName) {
+  for (const Planted& one : kPlanted) {
+    SCOPED_TRACE(one.act);
+    fresh();
+    const auto before = describe_tree(ws());
+    EXPECT_NE(txn({"run", "-c", one.act}).exit_code, 0);
+    fresh();
+    const Outcome inside = shell(one.act);
+    EXPECT_EQ(inside.exit_code, 0) << inside;
+    EXPECT_EQ(describe_tree(ws()), before);
+    const Outcome commit = txn({"commit"});
+    EXPECT_EQ(commit.exit_code, 1) << commit;
+    EXPECT_NE(commit.err.find("refused: `" + std::string(one.refused) + "`: filesystem.protect"), std::string::npos) << commit;
+    EXPECT_EQ(describe_tree(ws()), before);
+  }
+}
+
+TEST_F(TxnAndLive, WhatARunMayDoIsCommitted) {
+  for (const char* act : kHarmless) {
+    SCOPED_TRACE(act);
+    fresh();
+    const Outcome live = txn({"run", "-c", act});
+    EXPECT_EQ(live.exit_code, 0) << live;
+    const std::string names = run({"/usr/bin/find", ws()}).out;
+    fresh();
+    const Outcome inside = shell(act);
+    EXPECT_EQ(inside.exit_code, 0) << inside;
+    const Outcome commit = txn({"commit"});
+    EXPECT_EQ(commit.exit_code, 0) << commit;
+    const auto sorted = [](const std::string& text) { return run({"/usr/bin/sort"}, {.input = text}).out; };
+    EXPECT_EQ(sorted(run({"/usr/bin/find", ws()}).out), sorted(names));
+  }
+}
+
+// No call makes these, in a transaction or not.
+TEST_F(TxnAndLive, DevicesAndSetIdBitsAreRefusedWhenTheyAreMade) {
+  fresh();
+  for (const char* act :
+       {"mknod n c 0 0", "mknod n b 7 0", "echo x > s && chmod 4755 s", "echo x > s && chmod 2755 s",
+        "python3 -c 'import os; os.open(\"s\", os.O_CREAT | os.O_WRONLY, 0o4755)'", "ln work/.git/config linked"}) {
+    EXPECT_NE(txn({"run", "-c", act}).exit_code, 0) << act;
+    EXPECT_NE(shell(act).exit_code, 0) << act;
+  }
+  EXPECT_EQ(shell("mkfifo p; mkdir d && chmod 2755 d && echo x > s && chmod 755 s && ln s linked").exit_code, 0) << "the twin";
+}
+
+// What a run refuses by a pattern, or by a name that is not there yet, a later commit need not know of: that is refused at once in
+// a transaction, too. So is everything where something else than the workspace is written to.
+TEST_F(TxnAndLive, WhatNoCommitWouldJudgeIsRefusedAtOnce) {
+  fresh();
+  write("x.ro", "1\n");
+  mkdir((home_ / "beside").c_str(), 0755);
+  hand_over();
+  for (const auto& [act, option, value] : {std::array<std::string, 3>{"echo 2 > x.ro", "--read", "**/*.ro"},
+                                           {"echo 2 > later", "--read", ws("later")},
+                                           {"mkdir " + home_ / "beside/.vscode", "--write", home_ / "beside"},
+                                           {"mkdir .vscode", "--write", home_ / "beside"}}) {
+    EXPECT_NE(shell(act, {option, value}).exit_code, 0) << act;
+    EXPECT_EQ(shell("echo 2 > other", {option, value}).exit_code, 0) << "the twin";
+  }
+  EXPECT_EQ(shell("mkdir .vscode && echo 2 > x.ro && echo 2 > later").exit_code, 0) << "the twin";
+}
+
+TEST_F(TxnAndLive, TheReportSaysWhoJudges) {
+  fresh();
+  const auto told = [&](std::vector<std::string> options, const char* clause) {
+    options.push_back("--verbose");
+    const std::string err = shell("true", options).err;
+    const std::size_t at = err.find(clause);
+    return at == std::string::npos ? std::string() : err.substr(at, err.find('\n', at) - at);
+  };
+  for (const char* clause : {"protect.existing", "protect.absent", "protect.nested"}) {
+    EXPECT_NE(told({}, clause).find("judged at commit"), std::string::npos) << clause;
+    EXPECT_NE(told({"--read", "**/*.ro"}, clause).find("broker"), std::string::npos) << clause;
+  }
+}
+
+// One file of two names: whoever may write to the one later would write to the other, which nobody would look at then.
+TEST_F(TxnAndLive, NoNameIsLinkedToAProtectedOne) {
+  for (const auto& [linked, bad] :
+       {std::array<const char*, 2>{"cd work && mv .idea/held.xml t && ln t u && mv t .idea/held.xml", "work/u"},
+        {"cd work/.git && mv config ../t && cd .. && ln t u && mv t .git/config", "work/u"},
+        {"cp work/.git/config c && echo >> c && ln c u && mv c work/.git/config", "u"}}) {
+    fresh();
+    const auto before = describe_tree(ws());
+    ASSERT_EQ(shell(linked).exit_code, 0) << linked;
+    const Outcome commit = txn({"commit"});
+    EXPECT_EQ(commit.exit_code, 1) << commit;
+    EXPECT_NE(commit.err.find("refused: `" + std::string(bad) + "`: filesystem.protect: it is one file with"), std::string::npos)
+        << commit;
+    EXPECT_EQ(describe_tree(ws()), before);
+    // Alone it is a file of its own.
+    EXPECT_EQ(txn({"commit", bad}).exit_code, 0);
+    struct stat now{};
+    EXPECT_EQ(::stat(ws(bad).c_str(), &now), 0);
+    EXPECT_EQ(now.st_nlink, 1U);
+  }
+  fresh();
+  ASSERT_EQ(shell("echo x > one && ln one two").exit_code, 0) << "the twin";
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  struct stat now{};
+  EXPECT_EQ(::stat(ws("two").c_str(), &now), 0);
+  EXPECT_EQ(now.st_nlink, 2U);
+}
+
+// A link in the workspace must not lead somebody's git into a layer that nobody has judged.
+TEST_F(Txn, NobodyGuessesWhereLayersLie) {
+  EXPECT_EQ(shell("echo x > x").exit_code, 0);
+  const std::string layers = state() + "/belljar/txn/*/layers/*";
+  const std::string first = run({"/bin/sh", "-c", "basename " + layers}).out;
+  EXPECT_EQ(first.size(), 33U) << first;
+  EXPECT_NE(run({"/bin/sh", "-c", "ls " + state() + "/belljar/txn/*/pool/"}).exit_code, 0) << "nor does the name lead there";
+  std::filesystem::remove_all(state() + "/belljar/txn");
+  EXPECT_EQ(shell("echo x > x").exit_code, 0);
+  EXPECT_NE(run({"/bin/sh", "-c", "basename " + layers}).out, first);
+}
+
+TEST_F(Txn, ARunCommitsWhenItsCommandSucceeded) {
+  const Outcome outcome = shell("echo said; echo 1 > a", {"--commit"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  EXPECT_EQ(outcome.out, "said\n");
+  EXPECT_NE(outcome.err.find("committed 1 change\n"), std::string::npos) << outcome;
+  EXPECT_EQ(read_file(ws("a")), "1\n");
+  EXPECT_EQ(txn({"diff"}).exit_code, 125) << "the transaction has ended";
+  // The twin: a command that fails.
+  const Outcome failed = shell("echo 2 > a; exit 3", {"--commit"});
+  EXPECT_EQ(failed.exit_code, 3) << failed;
+  EXPECT_NE(failed.err.find("not committed, since the command failed; the changes are kept: `belljar diff` shows them"),
+            std::string::npos)
+      << failed;
+  EXPECT_EQ(read_file(ws("a")), "1\n");
+  // What was kept goes with the next one, which says so.
+  const Outcome both = shell("echo 3 > b", {"--commit"});
+  EXPECT_EQ(both.exit_code, 0) << both;
+  EXPECT_NE(both.err.find("what the transaction held before this run was committed with it"), std::string::npos) << both;
+  EXPECT_EQ(read_file(ws("a")) + read_file(ws("b")), "2\n3\n");
+}
+
+TEST_F(Txn, ARunWhoseCommitIsRefusedFailsAndKeepsTheTransaction) {
+  write("file", "1\n");
+  const Outcome refused = shell("echo said; echo 2 > file; echo '{}' > .mcp.json", {"--commit"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_EQ(refused.out, "said\n");
+  EXPECT_NE(refused.err.find("refused: `.mcp.json`: filesystem.protect"), std::string::npos) << refused;
+  EXPECT_NE(refused.err.find("the changes are kept"), std::string::npos) << refused;
+  EXPECT_EQ(read_file(ws("file")), "1\n");
+  EXPECT_EQ(diff(), "A .mcp.json\nM file\n");
+  // The host changed what the transaction did.
+  EXPECT_EQ(shell("rm .mcp.json").exit_code, 0);
+  write("file", "3\n");
+  const Outcome conflict = shell("true", {"--commit"});
+  EXPECT_EQ(conflict.exit_code, 125) << conflict;
+  EXPECT_NE(conflict.err.find("conflict: `file`"), std::string::npos) << conflict;
+  EXPECT_EQ(read_file(ws("file")), "3\n");
+  // The rules are those of the run that commits; and --txn-name is a transaction, too.
+  EXPECT_EQ(txn({"run", "--txn-name", "other", "--commit", "--write", ws(".mcp.json"), "-c", "true"}).exit_code, 125)
+      << "it does not exist";
+  const Outcome none = txn({"run", "--commit", "--", "true"});
+  EXPECT_EQ(none.exit_code, 125) << none;
+  EXPECT_NE(none.err.find("cannot use --commit without --txn"), std::string::npos) << none;
+}
+
+TEST_F(Txn, TheReportTellsWhatWasCommitted) {
+  const std::string report = around_state() / "state/report.json";
+  const Outcome done = shell("echo 1 > a", {"--commit", "--json", "--report", report});
+  EXPECT_EQ(done.exit_code, 0) << done;
+  const char* const applied = R"("commit":{"applied":true,"changes":[{"kind":"added","path":"a",)";
+  EXPECT_NE(done.out.find(applied), std::string::npos) << done;
+  EXPECT_NE(read_file(report).find(applied), std::string::npos) << read_file(report);
+  EXPECT_NE(shell("echo 2 > a; exit 1", {"--commit", "--json"}).out.find(R"("commit":{"applied":false,"changes":[])"),
+            std::string::npos);
+  const Outcome refused = shell("mkdir .vscode", {"--commit", "--json"});
+  EXPECT_NE(refused.out.find(R"("refused":[{"path":".vscode","reason":"filesystem.protect)"), std::string::npos) << refused;
+  EXPECT_EQ(shell("true", {"--json"}).out.find("\"commit\""), std::string::npos) << "nobody asked";
 }
 
 TEST_F(Txn, RecoverHasNothingToDoAfterAnOrderlyEnd) {

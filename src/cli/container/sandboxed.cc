@@ -62,7 +62,7 @@ namespace belljar::cli {
 namespace {
 
 Result<Command> find_command(const RunFlags& flags, const SandboxedBackend& backend) {
-  if (flags.txn || flags.txn_name)
+  if (flags.txn || flags.txn_name || flags.commit)
     return Error(Code::kUnimplemented, format("the {} backend does not serve --txn", backend.name))
         .reason("transactions are overlays of our own mount namespaces")
         .next("use the native backend, or drop --txn");
