@@ -98,6 +98,26 @@ TEST_F(Layers, TheHostSeesNothingUntilACommit) {
   EXPECT_TRUE(std::filesystem::exists(workspace() + "/made"));
 }
 
+// What its commands make nobody looks at until the commit, which refuses it by name; its own file calls are judged at once.
+TEST_F(Layers, ACommitRefusesWhatACommandPlanted) {
+  const auto before = test::describe_tree(workspace());
+  const auto sandbox = started();
+  ASSERT_NE(sandbox, nullptr);
+  EXPECT_EQ(out(*sandbox, "echo '{}' > .mcp.json; mkdir -p a/.git/hooks; echo x > a/.git/hooks/pre-commit; echo y > a/b"), "");
+  EXPECT_FALSE(sandbox->write_file(".cursorrules", "x"));
+  ASSERT_TRUE(sandbox->stop());
+  const auto refused = txn::commit(place(), {});
+  ASSERT_TRUE(refused) << refused.error().line();
+  EXPECT_FALSE(refused->applied);
+  std::string names;
+  for (const txn::Refused& one : refused->refused) names += one.path + " ";
+  EXPECT_EQ(names, ".mcp.json a/.git/hooks/pre-commit ");
+  EXPECT_EQ(test::describe_tree(workspace()), before);
+  const auto part = txn::commit(place(), {.paths = {"a/b"}});
+  ASSERT_TRUE(part) << part.error().line();
+  EXPECT_TRUE(part->applied) << "the twin";
+}
+
 // A file that a command puts in the place of another is younger than what the command before it saw.
 TEST_F(Layers, AnEditOnTheHostIsSeenHoweverOftenACommandReplacesTheFile) {
   home_.write("ws/replaced", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
