@@ -66,6 +66,7 @@ struct Workplace {
   // False on a second try, when the kernel refused a seccomp listener (one per chain of filters: inside another sandbox that has
   // one): control names are held by mounts as far as mounts can, and sockets by path cannot be made.
   bool listener = true;
+  bool one_command = false;                   // and then it ends
   std::optional<Owner> owner;                 // set by the native backend only
   std::optional<WorkspaceLayers> layers;      // set: run in a transaction. kUnimplemented from a backend that cannot
   std::optional<SiblingWorkspaces> siblings;  // set: they are to be hidden

@@ -1,6 +1,8 @@
 // Makes missing directories and removes them again, for callers that leave nothing behind.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <string>
 #include <utility>
@@ -9,6 +11,9 @@
 #include "base/owner.h"
 
 namespace belljar {
+
+// In the mode of a directory that goes with its maker: whoever finds one keeps nothing in it for later.
+inline constexpr mode_t kTemporary = S_ISVTX;
 
 // The destructor removes the directories that it made, as far as they are empty, but not in a forked child.
 class MadeDirectories {
@@ -25,23 +30,17 @@ class MadeDirectories {
     int errnum = 0;    // 0: none
     std::string path;  // that could not be made
   };
-  // `path`, absolute, and what is missing above it, mode 0700.
+  // `path`, absolute, and what is missing above it, mode 0700 and kTemporary.
   Failure make(const std::string& path);
   std::size_t count() const noexcept { return made_.size(); }
-  // They stay.
-  void keep() noexcept { made_.clear(); }
+  void keep() noexcept;  // they stay
 
  private:
   std::vector<std::string> made_;  // the shallowest first
   OwningProcess owner_;
 };
 
-// `path` and what is missing above it, to stay.
-inline MadeDirectories::Failure make_directories(const std::string& path) {
-  MadeDirectories made;
-  MadeDirectories::Failure failure = made.make(path);
-  made.keep();
-  return failure;
-}
+// `path` and what is missing above it, mode 0700, to stay; so do those that were temporary until now.
+MadeDirectories::Failure make_directories(const std::string& path);
 
 }  // namespace belljar

@@ -17,8 +17,13 @@
 // subtraction.
 //
 // Files are locked in the order of their names by everybody, so two writers cannot wait for each other.
-// Opening and closing serialise on flock(2) of the folder: only there do files come and go, and a member byte
-// is chosen and a stale file removed without anybody joining it in between.
+// Opening, and closing that removes, serialise on flock(2) of the folder: only there do files come and go, and a
+// member byte is chosen and a stale file removed without anybody joining it in between.
+//
+// In a state directory that is not temporary (made_directories.h) the folder and its files stay: to make one, give it
+// its blocks and free them again with every short run was most of what the lock costs (with the mount option discard
+// the device is waited for). Who opens uses them again, and removes those that nobody holds once there are more than
+// kKept. Whether it stays is a bit of the folder's mode (kStays), so that all members agree.
 #include "kernel/tree_lock.h"
 
 #include <dirent.h>
@@ -62,6 +67,8 @@ constexpr std::size_t kMaxMembers = kPage / sizeof(std::uint32_t) - 1;
 constexpr off_t kWriterByte = 0;
 constexpr off_t kPathAt = kPage;
 constexpr off_t kFileSize = kPathAt + PATH_MAX;
+constexpr std::size_t kKept = 16;   // files in the folder before those of nobody are removed
+constexpr mode_t kStays = S_ISVTX;  // in the folder's mode
 
 struct SharedPage {
   std::uint32_t writer_present;
@@ -188,8 +195,11 @@ struct TreeLock::TreeFile {
 
   // With the folder locked. `file` is open.
   Result<void> join(const std::string& path) {
-    // All of it has its place on the disk: a page without one could not be written to later.
-    if (const int error = ::posix_fallocate(file.get(), 0, kFileSize); error != 0) return failed(error, "posix_fallocate", path);
+    // All of it has its place on the disk: a page without one could not be written to later. Only this call makes it that long.
+    struct stat status{};
+    const bool whole = ::fstat(file.get(), &status) == 0 && status.st_size >= kFileSize;
+    const int error = whole ? 0 : ::posix_fallocate(file.get(), 0, kFileSize);
+    if (error != 0) return failed(error, "posix_fallocate", path);
     void* const mapped = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (mapped == MAP_FAILED) return failed(errno, "mmap", path);
     page = static_cast<SharedPage*>(mapped);
@@ -241,6 +251,7 @@ struct TreeLock::TreeFile {
 
 struct TreeLock::LockFolder {
   std::string path;
+  bool stays = false;     // with its files: kStays
   MadeDirectories above;  // what was missing of the way to it
   OwningProcess owner;    // a forked child's copy removes nothing
 };
@@ -249,31 +260,33 @@ namespace {
 
 // The folder, made where it is missing, and locked. Whoever holds the lock of an empty one may remove it, and its maker what is
 // above it: then it is made again.
-Result<UniqueFd> enter_folder(const std::string& folder, MadeDirectories& above) {
+Result<UniqueFd> enter_folder(const std::string& folder, MadeDirectories& above, bool& stays) {
   constexpr int kTries = 1000;
   const std::string parent = folder.substr(0, folder.rfind('/'));
   Error last(Code::kUnavailable, format("cannot lock {}", quoted(folder)));
   for (int tries = 0; tries < kTries; ++tries) {
-    if (tries > 0) pause_shortly();
-    if (const auto failure = above.make(parent); failure.errnum != 0) {
-      last = failed(failure.errnum, "mkdir", failure.path);
-      if (failure.errnum == ENOENT) continue;
-      return last;
-    }
-    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-      last = failed(errno, "mkdir", folder);
-      if (errno == ENOENT) continue;
-      return last;
-    }
     UniqueFd dir(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!dir.valid()) {
       last = failed(errno, "open", folder);
-      if (errno == ENOENT) continue;
-      return last;
+      if (errno != ENOENT) return last;
+      if (tries > 1) pause_shortly();
+      if (const auto failure = above.make(parent); failure.errnum != 0) {
+        last = failed(failure.errnum, "mkdir", failure.path);
+        if (failure.errnum != ENOENT) return last;
+        continue;
+      }
+      struct stat state{};
+      const bool temporary = ::stat(parent.c_str(), &state) != 0 || (state.st_mode & kTemporary) != 0;
+      if (::mkdir(folder.c_str(), temporary ? 0700 : 0700 | kStays) != 0 && errno != EEXIST) {
+        last = failed(errno, "mkdir", folder);
+        if (errno != ENOENT) return last;
+      }
+      continue;
     }
     if (!lock_folder(dir.get())) return failed(errno, "flock", folder);
     struct stat now{};
-    if (::fstat(dir.get(), &now) == 0 && now.st_nlink > 0) return dir;
+    stays = ::fstat(dir.get(), &now) == 0 && (now.st_mode & kStays) != 0;
+    if (now.st_nlink > 0) return dir;
   }
   return last;
 }
@@ -285,7 +298,7 @@ TreeLock::TreeLock(std::unique_ptr<LockFolder> folder, std::vector<std::unique_p
 TreeLock::TreeLock(TreeLock&&) noexcept = default;
 
 TreeLock::~TreeLock() {
-  if (folder_ == nullptr || files_.empty() || !folder_->owner.is_this()) return;
+  if (folder_ == nullptr || files_.empty() || folder_->stays || !folder_->owner.is_this()) return;
   const UniqueFd dir(::open(folder_->path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!dir.valid() || !lock_folder(dir.get())) return;
   for (const auto& tree_file : files_) {
@@ -301,7 +314,7 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
   auto home = std::make_unique<LockFolder>();
   home->path = folder;
   if (trees.empty()) return TreeLock(std::move(home), std::move(files));
-  const UniqueFd dir = BELLJAR_TRY(enter_folder(folder, home->above));
+  const UniqueFd dir = BELLJAR_TRY(enter_folder(folder, home->above, home->stays));
   const auto join = [&](const std::string& name, UniqueFd file, const std::string& path) -> Result<void> {
     auto tree_file = std::make_unique<TreeFile>();
     tree_file->name = name;
@@ -317,22 +330,22 @@ Result<TreeLock> TreeLock::open(const std::string& folder, const std::vector<std
     if (!file.valid()) return failed(errno, "openat", tree.path);
     // Without one that is alive the name may be a former directory's of the same number.
     const bool lone = !is_held(file.get(), 0, 0);
-    std::string path = tree.path;
-    path.resize(PATH_MAX, '\0');
-    if (lone && ::pwrite(file.get(), path.data(), path.size(), kPathAt) != static_cast<ssize_t>(path.size()))
+    const std::size_t size = tree.path.size() + 1;  // and the NUL
+    if (lone && ::pwrite(file.get(), tree.path.c_str(), size, kPathAt) != static_cast<ssize_t>(size))
       return failed(errno, "pwrite", tree.path);
     BELLJAR_CHECK(join(tree.name, std::move(file), tree.path));
   }
   const std::unique_ptr<DIR, Closer> list(::fdopendir(::openat(dir.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   if (list == nullptr) return failed(errno, "fdopendir", folder);
+  std::size_t kept = 0;
   while (const dirent* const entry = ::readdir(list.get())) {
     const std::string name = entry->d_name;
     if (name.starts_with('.') || std::ranges::any_of(files, [&](const auto& tree_file) { return tree_file->name == name; }))
       continue;
     UniqueFd file(::openat(dir.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
     if (!file.valid()) continue;
-    if (!is_held(file.get(), 0, 0)) {
-      ::unlinkat(dir.get(), name.c_str(), 0);  // nobody's any more; who would open it waits for us
+    if (!is_held(file.get(), 0, 0)) {  // nobody's any more; who would open it waits for us
+      if (!home->stays || ++kept > kKept) ::unlinkat(dir.get(), name.c_str(), 0);
       continue;
     }
     const std::string path = path_in(file.get());

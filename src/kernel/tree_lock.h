@@ -7,9 +7,10 @@
 // A reader counts itself in memory that the file shares (nanoseconds), a writer announces itself there and waits until the counted
 // readers have left. An open file description lock of fcntl(2) shows that a holder lives; the kernel drops it whatever ended the
 // process. So nobody waits for a killed reader, and the next reader clears the flag that a killed writer left. A stopped holder
-// (SIGSTOP) is waited for. The last holder of a file removes it, and the folder of locks with the last file; whoever
-// made the folders above removes them on leaving if they are empty, else they stay. The path in a file is its first holder's: of
-// one directory with two names (a bind mount), what lies below the other name is not found by it.
+// (SIGSTOP) is waited for. In a state directory that is not temporary the folder of locks stays with a few files of nobody, to be
+// used again. Else the last holder of a file removes it, and the folder with the last file, and whoever made the folders above
+// removes them on leaving if they are empty. The path in a file is its first holder's: of one directory with two names (a bind
+// mount), what lies below the other name is not found by it.
 //
 //   TreeLock lock = BELLJAR_TRY(TreeLock::open(state + "/locks", {"/home/me/project"}));
 //   { const std::shared_lock reader(lock); ... }      { const std::unique_lock writer(lock); ... }

@@ -34,6 +34,7 @@
 #include <string>
 
 #include "launch/plan.h"
+#include "launch/raw.h"
 #include "launch/wire.h"
 
 namespace belljar::launch {
@@ -48,13 +49,14 @@ char* digits(unsigned number, char* end) noexcept {
   return end;
 }
 
+// By raw calls: who maps itself may share this memory with another (early_setup.h).
 int write_file(const char* path, const char* data, std::size_t size) noexcept {
-  const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
-  if (fd < 0) return -errno;
-  const ssize_t written = ::write(fd, data, size);
-  const int error = errno;
-  ::close(fd);
-  return written == static_cast<ssize_t>(size) ? 0 : -error;
+  const long fd = raw_call(SYS_openat, AT_FDCWD, as_long(path), O_WRONLY | O_CLOEXEC);
+  if (fd < 0) return static_cast<int>(fd);
+  const long written = raw_call(SYS_write, fd, as_long(data), static_cast<long>(size));
+  raw_call(SYS_close, fd);
+  if (written < 0) return static_cast<int>(written);
+  return written == static_cast<long>(size) ? 0 : -EIO;
 }
 
 int write_map(const char* path, unsigned inside, unsigned outside) noexcept {
@@ -116,11 +118,8 @@ int die_with_parent(ChildContext& context) noexcept {
 
 int map_own_id(ChildContext& context) noexcept {
   const Plan& plan = *context.plan;
-  if (plan.identity != Identity::kSelfMapped) return 0;
-  // gid_map needs setgroups denied first, user_namespaces(7) (CVE-2014-8989).
-  if (const int status = write_file("/proc/self/setgroups", "deny", 4); status < 0 && status != -ENOENT) return status;
-  if (const int status = write_map("/proc/self/uid_map", plan.inside_uid, plan.outside_uid); status < 0) return status;
-  return write_map("/proc/self/gid_map", plan.inside_gid, plan.outside_gid);
+  if (plan.identity != Identity::kSelfMapped || context.entered) return 0;
+  return map_self(plan.inside_uid, plan.outside_uid, plan.inside_gid, plan.outside_gid);
 }
 
 // Joined by ourselves ("0" means the writer), then hidden: the cgroup namespace is made after joining, so that its root is our
@@ -360,6 +359,13 @@ std::int64_t step_ns[wire::kMaxSteps];
 }  // namespace
 
 std::span<const Step> steps() noexcept { return kSteps; }
+
+// gid_map needs setgroups denied first, user_namespaces(7) (CVE-2014-8989).
+int map_self(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid) noexcept {
+  if (const int status = write_file("/proc/self/setgroups", "deny", 4); status < 0 && status != -ENOENT) return status;
+  if (const int status = write_map("/proc/self/uid_map", inside_uid, outside_uid); status < 0) return status;
+  return write_map("/proc/self/gid_map", inside_gid, outside_gid);
+}
 
 void wipe_arguments() noexcept {
   constexpr std::size_t kLargest =

@@ -30,6 +30,8 @@ struct ChildContext {
   // made beforehand (early_setup.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
+  bool entered =
+      false;  // all namespaces but that of processes were an ordinary user's EarlySetup's, and are ours; its stage lacks the rest
   int maps = -1;  // its own memory's map, open from before /proc is another; -1: it keeps what it inherited (inherited_memory.cc)
   int children = -1;     // a subreaper's own list of children, open from before the filter: nobody may answer opens at the end
   int* slots = nullptr;  // Plan::slots entries
@@ -68,6 +70,8 @@ std::span<const Step> steps() noexcept;
 
 void wipe_arguments() noexcept;  // child.cc; arguments and environment of this process, as the kernel shows them
 int raise_loopback() noexcept;   // network.cc; of the calling thread's namespace, 0 or -errno
+// child.cc; maps one id of each kind into the user namespace that the caller is in; 0 or -errno, libc's errno is left alone.
+int map_self(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid) noexcept;
 
 // steps implemented in their own files
 int begin_network(ChildContext& context) noexcept;  // network.cc: these four

@@ -1,25 +1,38 @@
-// What root makes on a thread of the parent while the plan is still being made.
+// What is made by another thread or process while the plan is still being made.
 //
-// The thread and the planner hand over by two atomics. `inputs` grows as the planner knows more: first the
-// hidden names, which take longest to make, then the rest of the stage, or that nothing more comes. `ready`
+// Planner and worker hand over by two words. `inputs` grows as the planner knows more: first the hidden names,
+// which take longest to make, then the rest of the stage, or that nothing more comes; last a user's child. `ready`
 // says that all but the names is there, which is what a start waits for (take()); the names are awaited by
-// the child, over a pipe, when it mounts the masks. So between two names the thread looks whether the rest
-// has become known, and does that first.
+// the child, over a pipe, when it mounts the masks. So between two names the worker looks whether more has
+// become known, and does that first.
 //
-// Namespaces are made by unshare(2) on this thread alone and kept by descriptors of /proc/thread-self/ns; the
-// thread then ends. CLONE_FS is unshared first, for the umask is the process's. The thread allocates nothing
-// (a thread that does gets a malloc arena of its own) and handles no signal of the host program.
+// Root's worker is a thread: namespaces are made by unshare(2) on it alone and kept by descriptors of
+// /proc/thread-self/ns. CLONE_FS is unshared first, for the umask is the process's. An ordinary user needs a user
+// namespace, which no thread may enter alone: that worker is a process that shares memory and descriptors
+// (CLONE_VM, CLONE_FILES). The sandbox's child must be born in its namespaces and see the finished plan, so the
+// worker clones it: a copy of this memory at that moment, with this process as its parent (CLONE_PARENT), as if it
+// had been cloned here. It runs on its copy of the worker's stack.
+//
+// The worker allocates nothing (a thread that does gets a malloc arena of its own), handles no signal of the host
+// program, and calls the kernel by raw_call(): a process that shares memory shares errno.
 //
 // Whatever fails is left out: an invalid descriptor means that the child makes it itself.
 #include "launch/early_setup.h"
 
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -34,27 +47,58 @@
 #include "launch/child.h"
 #include "launch/idmap.h"
 #include "launch/plan.h"
+#include "launch/raw.h"
 #include "launch/stage.h"
 
 namespace belljar::launch {
 namespace {
 
-constexpr std::size_t kStack = 64U << 10;
+constexpr std::size_t kStack = 128U << 10;  // a user's child lives on a copy of it
+
+// A word that grows, for those who share memory.
+class Word {
+ public:
+  unsigned get() const noexcept { return value_.load(std::memory_order_acquire); }
+  void add(unsigned bits) noexcept {
+    value_.fetch_or(bits, std::memory_order_release);
+    raw_call(SYS_futex, as_long(&value_), FUTEX_WAKE, INT_MAX);
+  }
+  unsigned await(unsigned bits) const noexcept {
+    unsigned seen = get();
+    for (; (seen & bits) == 0; seen = get()) raw_call(SYS_futex, as_long(&value_), FUTEX_WAIT, static_cast<long>(seen));
+    return seen;
+  }
+
+ private:
+  std::atomic<unsigned> value_{0};
+};
 
 }  // namespace
 
-// The thread's memory. It allocates nothing: a thread that does gets a heap of its own.
+// The worker's memory.
 struct EarlySetup::Work {
-  enum Input : unsigned { kNames = 1, kRest = 2, kNoMore = 4 };
+  enum Input : unsigned { kNames = 1, kRest = 2, kNoMore = 4, kChild = 8, kEnd = 16 };  // kNoMore: of the stage
+  enum Output : unsigned { kReady = 1, kCloned = 2 };
 
   EarlySetupOptions options;
   std::string stage_options;
   std::span<const MountOp> names, rest;
-  std::atomic<unsigned> inputs{0};
-  std::atomic<bool> ready{false};  // `made` is complete
+  Word inputs, outputs;  // kReady: `made` is complete
   Resources made;
   UniqueFd tell;  // the other end of Resources::names
   pthread_t thread{};
+  // a user's
+  pid_t process = -1;
+  long parent = 0;
+  long umask = 0;  // the caller's, for the child
+  void* stack = MAP_FAILED;
+  clone_args arguments{};
+  ChildContext* context = nullptr;
+  long child = -EAGAIN;
+
+  ~Work() {
+    if (stack != MAP_FAILED) ::munmap(stack, kStack);
+  }
 
   // Only this thread changes its namespaces, and it ends soon: the descriptors hold them.
   void make_namespaces() noexcept {
@@ -66,26 +110,16 @@ struct EarlySetup::Work {
     if (options.network && raise_loopback() == 0) made.network = open_namespace("net");
   }
 
-  void await(unsigned what) noexcept {
-    for (unsigned seen = inputs.load(std::memory_order_acquire); (seen & what) == 0; seen = inputs.load(std::memory_order_acquire))
-      inputs.wait(seen, std::memory_order_acquire);
-  }
-  bool has(unsigned what) const noexcept { return (inputs.load(std::memory_order_acquire) & what) != 0; }
-
-  void set_ready() noexcept {
-    ready.store(true, std::memory_order_release);
-    ready.notify_all();
-  }
+  bool has(unsigned what) const noexcept { return (inputs.get() & what) != 0; }
 
   void finish_stage(UniqueFd& stage) noexcept {
     if (stage.valid() && run_stage_ops(stage.get(), rest, MayBind::kNo) == 0) made.stage = std::move(stage);
-    set_ready();
+    outputs.add(kReady);
   }
 
   // The names take longest and are wanted last: what the child waits for goes before them as soon as it is known.
   void make_stage() noexcept {
-    await(kNames | kNoMore);
-    if (!has(kNames)) return set_ready();
+    if ((inputs.await(kNames | kNoMore) & kNames) == 0) return outputs.add(kReady);
     int ends[2];
     UniqueFd stage(make_filesystem("tmpfs", stage_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
     if (::pipe2(ends, O_CLOEXEC) == 0) made.names = UniqueFd(ends[0]), tell = UniqueFd(ends[1]);
@@ -99,7 +133,7 @@ struct EarlySetup::Work {
       status = run_stage_op(place, op, MayBind::kNo);
     }
     if (!finished) {
-      await(kRest | kNoMore);
+      inputs.await(kRest | kNoMore);
       if (status < 0) stage.reset();
       finish_stage(stage);
     }
@@ -115,13 +149,67 @@ struct EarlySetup::Work {
     work.made.users =
         make_id_namespace(work.options.inside_uid, work.options.outside_uid, work.options.inside_gid, work.options.outside_gid);
     if (apart) work.make_stage();
-    else work.set_ready();
+    else work.outputs.add(kReady);
     return nullptr;
   }
 
-  void provide(unsigned what) noexcept {
-    inputs.fetch_or(what, std::memory_order_release);
-    inputs.notify_all();
+  // --- an ordinary user's
+
+  int enter_own_namespaces() noexcept {
+    int status = map_self(options.inside_uid, options.outside_uid, options.inside_gid, options.outside_gid);
+    const long flags = CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | (options.network ? CLONE_NEWNET : 0);
+    if (status == 0) status = static_cast<int>(raw_call(SYS_unshare, flags));
+    if (status == 0 && options.network) status = raise_loopback();
+    return status;
+  }
+
+  // The names alone: the rest may need mounts, which belong to the child's own tree.
+  void make_own_stage() noexcept {
+    int ends[2];
+    if ((inputs.await(kNames | kNoMore) & kNames) == 0) return;
+    const int stage = make_filesystem("tmpfs", stage_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (stage < 0) return;
+    if (raw_call(SYS_pipe2, as_long(ends), O_CLOEXEC) < 0) {
+      raw_call(SYS_close, stage);
+      return;
+    }
+    made.stage = UniqueFd(stage);
+    made.names = UniqueFd(ends[0]);
+    tell = UniqueFd(ends[1]);
+  }
+
+  void clone_child() noexcept {
+    raw_call(SYS_umask, umask);
+    child = raw_call(SYS_clone3, as_long(&arguments), sizeof arguments);
+    // As in Starter::clone(): an outer filter cannot look behind clone3's pointer.
+    if (child == -ENOSYS && (arguments.flags & CLONE_INTO_CGROUP) == 0)
+      child = raw_call(SYS_clone, static_cast<long>(arguments.flags), 0, static_cast<long>(arguments.pidfd));
+    if (child == 0) enter_sandbox(*context);
+    raw_call(SYS_umask, 0);
+    outputs.add(kCloned);
+  }
+
+  static int run_as_user(void* argument) noexcept {
+    auto& work = *static_cast<Work*>(argument);
+    // No pid namespace ends it with the parent, which may be gone before this is armed.
+    raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
+    if (raw_call(SYS_getppid) != work.parent) raw_call(SYS_exit, 1);
+    work.umask = raw_call(SYS_umask, 0);
+    work.made.entered = work.enter_own_namespaces() == 0;
+    if (work.made.entered) work.make_own_stage();
+    const int stage = work.made.stage.get();  // the planner takes the object
+    work.outputs.add(kReady);
+    if (!work.made.entered) return 0;
+    int status = 0;
+    bool cloned = false;
+    for (const MountOp& op : work.names) {
+      if (status < 0 || stage < 0) break;
+      if (!cloned && work.has(kChild)) work.clone_child(), cloned = true;
+      status = run_stage_op(stage, op, MayBind::kNo);
+    }
+    if (work.tell.valid()) raw_call(SYS_write, work.tell.get(), as_long(&status), sizeof status);
+    if (!cloned && (work.inputs.await(kChild | kEnd) & kChild) != 0) work.clone_child();
+    return 0;
   }
 };
 
@@ -137,7 +225,16 @@ std::unique_ptr<EarlySetup> EarlySetup::begin(const EarlySetupOptions& options) 
   sigset_t old;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &old);
-  if (::pthread_create(&work->thread, &attributes, Work::run, work.get()) == 0) early->work_ = std::move(work);
+  if (!options.as_user) {
+    if (::pthread_create(&work->thread, &attributes, Work::run, work.get()) == 0) early->work_ = std::move(work);
+  } else {
+    work->parent = ::getpid();
+    work->stack = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (work->stack != MAP_FAILED)
+      work->process =
+          ::clone(Work::run_as_user, static_cast<char*>(work->stack) + kStack, CLONE_VM | CLONE_FILES | CLONE_NEWUSER, work.get());
+    if (work->process >= 0) early->work_ = std::move(work);
+  }
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
   ::pthread_attr_destroy(&attributes);
   return early->work_ ? std::move(early) : nullptr;
@@ -147,8 +244,10 @@ EarlySetup::~EarlySetup() { end(); }
 
 void EarlySetup::end() {
   if (!work_) return;
-  work_->provide(Work::kNoMore);
-  ::pthread_join(work_->thread, nullptr);
+  work_->inputs.add(Work::kNoMore | Work::kEnd);
+  if (work_->process < 0) ::pthread_join(work_->thread, nullptr);
+  while (work_->process > 0 && ::waitpid(work_->process, nullptr, __WALL) < 0 && errno == EINTR) {
+  }
   work_.reset();
 }
 
@@ -156,20 +255,31 @@ void EarlySetup::make_names(std::string stage_options, std::span<const MountOp> 
   if (!work_) return;
   work_->stage_options = std::move(stage_options);
   work_->names = names;
-  work_->provide(Work::kNames);
+  work_->inputs.add(Work::kNames);
 }
 
 void EarlySetup::make_rest(std::span<const MountOp> rest) {
   if (!work_) return;
   work_->rest = rest;
-  work_->provide(Work::kRest);
+  work_->inputs.add(Work::kRest);
 }
 
 EarlySetup::Resources EarlySetup::take() {
   if (!work_) return {};
-  if (!work_->has(Work::kRest)) work_->provide(Work::kNoMore);
-  work_->ready.wait(false, std::memory_order_acquire);
+  const bool complete = work_->has(work_->options.as_user ? Work::kNames : Work::kRest);
+  if (!complete) work_->inputs.add(Work::kNoMore);
+  work_->outputs.await(Work::kReady);
   return std::move(work_->made);
+}
+
+long EarlySetup::clone(const clone_args& arguments, ChildContext& context) {
+  if (!work_) return -EAGAIN;
+  work_->arguments = arguments;
+  work_->arguments.flags |= CLONE_PARENT;
+  work_->context = &context;
+  work_->inputs.add(Work::kChild);
+  work_->outputs.await(Work::kCloned);
+  return work_->child;
 }
 
 }  // namespace belljar::launch

@@ -286,6 +286,7 @@ class Starter {
     context_.users = made_.users.get();
     context_.stage = made_.stage.get();
     if (made_.stage.valid()) context_.names = made_.names.get();
+    context_.entered = made_.entered;
   }
 
   Result<void> clone() {
@@ -308,7 +309,8 @@ class Starter {
     sigset_t old;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &old);
-    long pid = ::syscall(SYS_clone3, &args, sizeof args);
+    long pid = context_.entered ? clone_into(args) : -1;
+    if (pid < 0) pid = ::syscall(SYS_clone3, &args, sizeof args);
     // An outer filter cannot look behind clone3's pointer and says so by ENOSYS; clone's flags it can judge.
     if (pid < 0 && errno == ENOSYS && plan_.cgroup_fd < 0)
       pid = ::syscall(SYS_clone, static_cast<unsigned long>(args.flags), nullptr, &pidfd, nullptr, nullptr);
@@ -324,6 +326,17 @@ class Starter {
     sandbox_.default_env_.push_back("PATH=" + std::string(path_of(plan_.env)));
     child_end_.reset();
     return {};
+  }
+
+  // From the namespaces that were made beforehand. Where that fails nothing of them is made use of.
+  long clone_into(clone_args args) {
+    args.flags &= ~static_cast<std::uint64_t>(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS);
+    const long pid = plan_.early->clone(args, context_);
+    if (pid < 0) {
+      context_.entered = false;
+      context_.stage = context_.names = -1;
+    }
+    return pid;
   }
 
   // Until the child says something.

@@ -97,8 +97,8 @@ int begin_network(ChildContext& context) noexcept {
   if (!wanted(context)) return 0;
   wishes = context.plan;
   routes_status = redirect_status = 0;
-  if (context.network >= 0) {
-    if (::setns(context.network, CLONE_NEWNET) < 0) return -errno;
+  if (context.network >= 0 || context.entered) {
+    if (!context.entered && ::setns(context.network, CLONE_NEWNET) < 0) return -errno;
     send_wishes();
     return 0;
   }

@@ -5,8 +5,8 @@
 // without CLONE_SETTLS), so two of them would write one errno. That is why everything here that the helper
 // may reach calls the kernel by raw_call() and returns -errno.
 //
-// Root's stage comes ready-made from a thread of the parent (early_setup.h). There is no helper then, and
-// `names` is the pipe over which that thread says when the names are done.
+// A stage may come ready-made from the parent (early_setup.h): root's whole, an ordinary user's without what needs a
+// mount. There is no helper then, and `names` is the pipe that says when the names are done.
 //
 // open_place() opens a path without links. Inside another Belljar openat2(2) is ENOSYS (its mode is behind a
 // pointer, which the outer filter cannot see), so the same is done component by component.
@@ -210,10 +210,10 @@ int set_stage(ChildContext& context, const MountOp& op) noexcept {
   const int stage = ready ? context.stage : make_filesystem("tmpfs", op.data, static_cast<unsigned>(op.attr_set));
   if (stage < 0) return stage;
   if (const int status = attach_mount(stage, op.target.c_str()); status < 0) return status;
-  if (ready) return 0;
-  // The names take as long as the rest of the tree: on a second processor they cost nothing.
+  if (ready && !context.entered) return 0;
   if (const int status = run_stage_ops(stage, context.plan->stage_rest, MayBind::kYes); status < 0) return status;
-  begin_names(context, stage);
+  // The names take as long as the rest of the tree: on a second processor they cost nothing.
+  if (!ready) begin_names(context, stage);
   return 0;
 }
 

@@ -318,6 +318,7 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   BELLJAR_CHECK(check_supported(policy));
   Policy sized = policy;
   sized.filesystem.tmp_size = tmp_limit(policy.limits, policy.filesystem.tmp_size);
+  place.one_command = true;
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
   place.cwd = BELLJAR_TRY(find_cwd(place.workspace, place.cwd.empty() ? command.cwd : place.cwd));
   policy::hide_state(sized.filesystem.entries, settings.transaction ? settings.transaction->state_dir : default_state_dir());

@@ -5,9 +5,12 @@
 // to be had, a file with a name that no reader takes does the same; what a killed writer leaves is
 // removed after an hour.
 //
-// A workspace's last run (note_last) is one file that rename(2) replaces each time. Names are
-// times, so sorting names sorts runs, and pruning removes the first. Two processes may prune at
-// once; each removes names that both would have removed.
+// A workspace's last run (note_last) is one file that each run writes over where it stands, by one
+// write(2) of whole blocks: a rename over it would give a block away with every run, which costs
+// more than the rest (with the mount option discard the device is waited for). A reader who comes
+// in between, or after a crash of the machine, finds nothing that it can parse: the file is a
+// convenience. Names are times, so sorting names sorts runs, and pruning removes the first. Two
+// processes may prune at once; each removes names that both would have removed.
 //
 // Directories are opened without following links and must be ours alone to write: nobody else may
 // choose where a record lands, or add one.
@@ -77,6 +80,7 @@ Result<UniqueFd> own_directory(int parent, const std::string& name, const std::s
     return Error(Code::kFailedPrecondition, what)
         .reason("the directory belongs to another user, or others may write there")
         .next(format("give it to yourself, with mode 700: {}", escaped(shown)));
+  if ((status.st_mode & kTemporary) != 0) ::fchmod(directory.get(), 0700);
   return directory;
 }
 
@@ -231,15 +235,22 @@ void ViolationStore::note_last(KeptRun run) const {
   if (!directory.valid() || ::fstat(directory.get(), &status) != 0 || status.st_uid != ::geteuid() || (status.st_mode & 022) != 0)
     return;
   run.result.id = id_of(std::chrono::system_clock::now());
-  const std::string unfinished = format("{}{}", kUnfinished, run.result.id);
-  const UniqueFd file(::openat(directory.get(), unfinished.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600));
-  if (!file.valid()) return;
   const std::string name = last_name(run.workspace);
-  const bool first = ::faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0;
-  if (!write_all(file.get(), to_json(run) + "\n") ||
-      ::renameat(directory.get(), unfinished.c_str(), directory.get(), name.c_str()) != 0)
-    ::unlinkat(directory.get(), unfinished.c_str(), 0);
-  else if (first) prune(directory);
+  bool first = false;
+  UniqueFd file(::openat(directory.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid() && errno == ENOENT) {
+    first = true;
+    file = UniqueFd(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600));
+  }
+  if (!file.valid() || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  // Padded to whole blocks, so that a shorter one seldom gives any back: JSON allows spaces behind.
+  constexpr std::size_t kBlock = 4096;
+  std::string text = to_json(run) + "\n";
+  text.resize((text.size() + kBlock - 1) / kBlock * kBlock, ' ');
+  const auto size = static_cast<off_t>(text.size());
+  if (!write_all(file.get(), text) || (status.st_size > size && ::ftruncate(file.get(), size) != 0))
+    ::unlinkat(directory.get(), name.c_str(), 0);
+  if (first) prune(directory);
 }
 
 Result<KeptRun> ViolationStore::load_last(std::string_view directory) const {

@@ -48,6 +48,28 @@ TEST_F(PathsOfFiles, ThoseForAWhileGoWithTheirMaker) {
   EXPECT_FALSE(std::filesystem::exists(top + "/x"));
 }
 
+// Who comes meanwhile must not take such a one for the user's.
+TEST_F(PathsOfFiles, ThoseForAWhileAreMarkedUntilTheyStay) {
+  const auto mode = [&] {
+    struct stat status{};
+    EXPECT_EQ(::stat((top + "/x").c_str(), &status), 0);
+    return status.st_mode & 07777U;
+  };
+  {
+    MadeDirectories made;
+    EXPECT_EQ(made.make(top + "/x").errnum, 0);
+    EXPECT_EQ(mode(), 0700U | kTemporary);
+    EXPECT_EQ(make_directories(top + "/x/kept").errnum, 0);
+    EXPECT_EQ(mode(), 0700U);
+  }
+  EXPECT_TRUE(std::filesystem::exists(top + "/x/kept"));
+  std::filesystem::remove_all(top + "/x");
+  MadeDirectories made;
+  EXPECT_EQ(made.make(top + "/x").errnum, 0);
+  made.keep();
+  EXPECT_EQ(mode(), 0700U);
+}
+
 TEST_F(PathsOfFiles, ARealPathHasNoLinks) {
   std::filesystem::create_directory(top + "/there");
   std::filesystem::create_symlink("there", top + "/link");

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -157,6 +158,31 @@ TEST_F(TreeLocks, FilesOfTheDeadAreRemovedAndTheirPlaceIsTaken) {
   EXPECT_EQ(files(), 1);
   for (int i = 0; i < 1500; ++i) open({"projects"});
   EXPECT_EQ(files(), 1);
+}
+
+// Of nobody, in a state directory that was there before: used again, and no more than a few.
+TEST_F(TreeLocks, AFewFilesStayInAStateDirectoryThatWasThere) {
+  std::filesystem::create_directories(dir_ / "state");
+  const auto inode = [&] {
+    struct stat status{};
+    for (const auto& entry : std::filesystem::directory_iterator(folder())) EXPECT_EQ(stat(entry.path().c_str(), &status), 0);
+    return status.st_ino;
+  };
+  open({"project"});
+  ASSERT_EQ(files(), 1);
+  const auto first = inode();
+  open({"project"});
+  EXPECT_EQ(files(), 1);
+  EXPECT_EQ(inode(), first);
+  TreeLock one = open({"project"}), other = open({"project/inner"});
+  EXPECT_TRUE(waits(one, other)) << "by the file that stayed";
+  for (int i = 0; i < 100; ++i) {
+    const std::string name = "many/" + std::to_string(i);
+    std::filesystem::create_directories(dir_ / name);
+    open({name});
+  }
+  EXPECT_LE(files(), 20);
+  EXPECT_TRUE(waits(one, other)) << "what is held is never removed";
 }
 
 TEST_F(TreeLocks, TwoNamesOfOneDirectoryWaitForNobody) {

@@ -21,8 +21,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -387,12 +389,16 @@ TEST_F(Launcher, AFailingStepNamesItselfAndItsOperation) {
   EXPECT_EQ(sandbox.error().errnum(), ENOENT);
 }
 
-// Root's own namespaces, with the command as an id that no account has.
-Plan as_root() {
+enum class Kind { kRoot, kUser };
+
+// Root's own namespaces, with the command as an id that no account has; or a user's, in a user namespace.
+Plan with_stage(Kind kind) {
   Plan plan = namespaces();
-  plan.clone_flags &= ~std::uint64_t{CLONE_NEWUSER};
-  plan.identity = Identity::kRootMapped;
-  plan.outside_uid = plan.outside_gid = 0x70000000U;
+  if (kind == Kind::kRoot) {
+    plan.clone_flags &= ~std::uint64_t{CLONE_NEWUSER};
+    plan.identity = Identity::kRootMapped;
+    plan.outside_uid = plan.outside_gid = 0x70000000U;
+  }
   plan.mounts.push_back({.kind = MountOpKind::kSetAttr, .flags = kRecursive, .target = "/"});
   plan.mounts.push_back({.kind = MountOpKind::kStage, .target = "/tmp", .data = std::string("mode=0755", 10)});
   plan.mounts.push_back({.kind = MountOpKind::kAwait});
@@ -405,12 +411,17 @@ Plan as_root() {
   return plan;
 }
 
+EarlySetupOptions early_options(const Plan& plan) {
+  return {.as_user = plan.identity == Identity::kSelfMapped,
+          .network = true,
+          .inside_uid = plan.inside_uid,
+          .outside_uid = plan.outside_uid,
+          .inside_gid = plan.inside_gid,
+          .outside_gid = plan.outside_gid};
+}
+
 void begin_early(Plan& plan) {
-  plan.early = EarlySetup::begin({.network = true,
-                                  .inside_uid = plan.inside_uid,
-                                  .outside_uid = plan.outside_uid,
-                                  .inside_gid = plan.inside_gid,
-                                  .outside_gid = plan.outside_gid});
+  plan.early = EarlySetup::begin(early_options(plan));
   ASSERT_NE(plan.early, nullptr);
   plan.early->make_names(std::string("mode=0755", 10), plan.stage_names);
   plan.early->make_rest(plan.stage_rest);
@@ -429,10 +440,19 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(Early, MakesWhatTheChildWouldMake) {
-  if (geteuid() != 0) GTEST_SKIP() << "only as root";
-  const Plan alone = as_root();
-  Plan early = as_root();
+class Early : public testing::TestWithParam<Kind> {
+ protected:
+  void SetUp() override {
+    BELLJAR_NEEDS(user_namespaces());
+    if (GetParam() == Kind::kRoot && geteuid() != 0) GTEST_SKIP() << "only as root";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(As, Early, testing::Values(Kind::kRoot, Kind::kUser),
+                         [](const auto& kind) { return kind.param == Kind::kRoot ? "Root" : "User"; });
+
+TEST_P(Early, MakesWhatTheChildWouldMake) {
+  const Plan alone = with_stage(GetParam());
+  Plan early = with_stage(GetParam());
   begin_early(early);
   const auto by_child = lines_of(run(alone, {"sh", "-c", kLook}).out);
   const auto beforehand = lines_of(run(early, {"sh", "-c", kLook}).out);
@@ -443,9 +463,8 @@ TEST(Early, MakesWhatTheChildWouldMake) {
   for (std::size_t i = 5; i < by_child.size(); ++i) EXPECT_EQ(beforehand[i], by_child[i]);
 }
 
-TEST(Early, ServesOneSandbox) {
-  if (geteuid() != 0) GTEST_SKIP() << "only as root";
-  Plan plan = as_root();
+TEST_P(Early, ServesOneSandbox) {
+  Plan plan = with_stage(GetParam());
   begin_early(plan);
   // It lives while the other is looked at: the kernel gives the number of a namespace that is gone to the next one.
   const auto living = start(plan, nullptr);
@@ -453,14 +472,18 @@ TEST(Early, ServesOneSandbox) {
   const auto other = lines_of(run(plan, {"sh", "-c", kLook}).out);
   ASSERT_GT(other.size(), 4U);
   std::size_t line = 1;
-  for (const std::string kind : {"user", "net", "ipc", "uts"})
-    EXPECT_NE(other[line++], std::filesystem::read_symlink("/proc/" + std::to_string(living->init_pid()) + "/ns/" + kind));
+  for (const std::string kind : {"user", "net", "ipc", "uts"}) {
+    // An ordinary user may not look at those of a process that is not dumpable.
+    std::error_code refused;
+    const auto name = std::filesystem::read_symlink("/proc/" + std::to_string(living->init_pid()) + "/ns/" + kind, refused);
+    EXPECT_TRUE(!refused || geteuid() != 0) << refused.message();
+    EXPECT_NE(other[line++], name);
+  }
 }
 
-TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
-  if (geteuid() != 0) GTEST_SKIP() << "only as root";
+TEST_P(Early, ANameThatCannotBeHiddenFailsTheStart) {
   for (const bool beforehand : {false, true}) {
-    Plan plan = as_root();
+    Plan plan = with_stage(GetParam());
     plan.stage_names.push_back({.kind = MountOpKind::kMkdir, .mode = 0755, .target = "no/such/parent"});
     if (beforehand) begin_early(plan);
     ExecRequest request;
@@ -471,14 +494,57 @@ TEST(Early, ANameThatCannotBeHiddenFailsTheStart) {
   }
 }
 
-TEST(Early, IsGivenUpWithoutAPlan) {
-  if (geteuid() != 0) GTEST_SKIP() << "only as root";
-  Plan plan = as_root();
-  plan.early = EarlySetup::begin({.network = true, .inside_uid = 1, .outside_uid = 2, .inside_gid = 1, .outside_gid = 2});
+TEST_P(Early, IsGivenUpWithoutAPlan) {
+  Plan plan = with_stage(GetParam());
+  plan.early = EarlySetup::begin(early_options(plan));
   ASSERT_NE(plan.early, nullptr);
   plan.early.reset();  // returns, and leaves nothing
-  plan = as_root();
+  plan = with_stage(GetParam());
   begin_early(plan);
+}
+
+// A user's helper is this process's child, and what it made goes with it.
+TEST_P(Early, LeavesNoProcessBehind) {
+  const auto children = [] {
+    std::ifstream file("/proc/thread-self/children");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const std::string before = children();
+  Plan plan = with_stage(GetParam());
+  begin_early(plan);
+  EXPECT_EQ(run(plan, {"true"}).wait_status, 0);
+  EXPECT_EQ(children(), before);
+  plan = with_stage(GetParam());
+  begin_early(plan);
+  plan.early.reset();
+  EXPECT_EQ(children(), before);
+}
+
+// What the plan says of the child alone holds there as well: its group, its end with its parent.
+TEST_P(Early, TheChildIsOurs) {
+  Plan plan = with_stage(GetParam());
+  begin_early(plan);
+  const auto sandbox = start(plan, nullptr);
+  ASSERT_TRUE(sandbox) << sandbox.error().line();
+  std::ifstream file("/proc/" + std::to_string(sandbox->init_pid()) + "/status");
+  std::string line;
+  while (std::getline(file, line) && !line.starts_with("PPid:")) {
+  }
+  EXPECT_EQ(line, "PPid:\t" + std::to_string(getpid()));
+}
+
+// Ids that may not be mapped: nothing made beforehand is used, and the start says what it always says.
+TEST_P(Early, WhatItCannotMakeTheChildSays) {
+  Plan plan = with_stage(GetParam());
+  if (GetParam() == Kind::kRoot) GTEST_SKIP() << "root maps any id";
+  plan.outside_uid = geteuid() + 1;
+  begin_early(plan);
+  ExecRequest request;
+  request.argv = {"true"};
+  const auto sandbox = start(plan, &request);
+  ASSERT_FALSE(sandbox);
+  EXPECT_EQ(sandbox.error().call(), "id_map");
+  EXPECT_EQ(sandbox.error().errnum(), EPERM);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -103,6 +104,27 @@ TEST_F(Store, ConcurrentRunsAllFindRoomAndEachFileIsWhole) {
   EXPECT_LE(kept->size(), ViolationStore::kMaxRuns);
   EXPECT_GE(kept->size(), ViolationStore::kMaxRuns - 8);
   for (const std::string& id : *kept) EXPECT_TRUE(store.load(id));
+}
+
+// It is written over where it stands, by longer and by shorter ones.
+TEST_F(Store, AWorkspaceHasOneLastRun) {
+  const ViolationStore store(state());
+  ASSERT_TRUE(store.keep(kept_sample()));
+  for (const std::size_t length : {10U, 9000U, 20U, 5000U, 0U}) {
+    KeptRun run = kept_sample(std::string(length, 'x'));
+    run.workspace = base_.path();
+    store.note_last(run);
+    const auto back = store.load_last(base_.path());
+    ASSERT_TRUE(back) << back.error().line();
+    EXPECT_EQ(back->result.violations, run.result.violations) << length;
+  }
+  std::size_t notes = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(state() + "/violations")) {
+    if (!entry.path().filename().string().starts_with("last-")) continue;
+    ++notes;
+    EXPECT_LE(entry.file_size(), 4096U) << "what a longer one took is given back";
+  }
+  EXPECT_EQ(notes, 1U);
 }
 
 TEST_F(Store, IdsMayBeShortenedWhileTheyFitOne) {

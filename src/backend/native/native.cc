@@ -1,7 +1,7 @@
 // From a policy to a plan for namespaces, and root's lent identity.
 //
-// The order of prepare_at() is by what takes longest. For root a thread makes the namespaces first
-// (early_setup.h); the hidden names, which take longest on the stage, are handed to it as soon as the paths
+// The order of prepare_at() is by what takes longest. A thread of root's, a helper process of an ordinary user's, makes
+// the namespaces first (early_setup.h); the hidden names, which take longest on the stage, are handed to it as soon as the paths
 // are planned, and the rest of the stage when the tree is known. The report comes last, since it is written
 // from the plan.
 //
@@ -394,8 +394,10 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   }
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
-  if (plan.identity == launch::Identity::kRootMapped) {
-    plan.early = launch::EarlySetup::begin({.network = plan.loopback_up,
+  const bool as_user = plan.identity == launch::Identity::kSelfMapped;
+  if (plan.identity == launch::Identity::kRootMapped || (as_user && place.one_command)) {
+    plan.early = launch::EarlySetup::begin({.as_user = as_user,
+                                            .network = plan.loopback_up,
                                             .inside_uid = plan.inside_uid,
                                             .outside_uid = plan.outside_uid,
                                             .inside_gid = plan.inside_gid,

@@ -107,8 +107,9 @@ std::optional<std::string> RealHost::canonical(const std::string& path) const {
   std::optional<std::string> result;
   const std::string parent = parent_of(path);
   const PathKind kind = facts(path).kind;
-  if (path.starts_with('/') && kind != PathKind::kSymlink && kind != PathKind::kAbsent && path.find("/.") == std::string::npos &&
-      path.back() != '/') {
+  if (kind == PathKind::kAbsent) {
+    // Nothing that lstat(2) finds has a real path; most names that could hold secrets are not there.
+  } else if (path.starts_with('/') && kind != PathKind::kSymlink && path.find("/.") == std::string::npos && path.back() != '/') {
     // No link at the end: only the parent has to be resolved, and it is the same for many.
     if (auto above = canonical(parent)) result = (*above == "/" ? "" : *above) + path.substr(path.rfind('/'));
   } else {
@@ -181,6 +182,8 @@ std::string where_made(const Host& host, const std::string& path) {
     if (!text) break;
     at = (text->starts_with('/') ? *text : base + "/" + *text) + rest.substr(end);
   }
+  const bool normal = at.starts_with('/') && at.find("/.") == std::string::npos && at.find("//") == std::string::npos;
+  if (normal) return at;
   return std::filesystem::path(at).lexically_normal();  // what is left of "..": behind names that are not there
 }
 
