@@ -49,18 +49,42 @@ T number(std::string_view text, int base) {
   return value;
 }
 
+// Of the thread that called last, for its next call: one program makes most calls of a time. Both mean that very thread for as long
+// as it lives, and its number is nobody else's until then; afterwards they are good for nothing (ESRCH, ENOENT).
+struct Kept {
+  pid_t tid = -1;
+  UniqueFd pidfd, directory;  // directory: of /proc
+};
+thread_local Kept kept;
+
+Kept& kept_of(pid_t tid) {
+  if (kept.tid != tid) kept = {.tid = tid, .pidfd = {}, .directory = {}};
+  return kept;
+}
+
+// A directory of the caller's by its link, "cwd" or "root".
 UniqueFd open_link(pid_t tid, const char* name) {
-  return UniqueFd(::open(format("/proc/{}/{}", tid, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd& directory = kept_of(tid).directory;
+  constexpr int kWanted = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  if (directory.valid()) {
+    UniqueFd found(::openat(directory.get(), name, kWanted));
+    if (found.valid()) return found;
+  }
+  directory = UniqueFd(::open(format("/proc/{}", tid).c_str(), kWanted));
+  return directory.valid() ? UniqueFd(::openat(directory.get(), name, kWanted)) : UniqueFd();
 }
 
 }  // namespace
 
 OrErrno<int> Caller::pidfd() {
   if (pidfd_.valid()) return pidfd_.get();
-  pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
-  if (!pidfd_.valid() && errno == EINVAL) {
+  UniqueFd& own = kept_of(tid_).pidfd;
+  if (!own.valid()) own = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
+  if (own.valid()) return own.get();
+  if (errno == EINVAL) {
     // Remove when Linux 6.9 is the oldest kernel. Until then: the thread group's leader, whose table its threads share (a thread
-    // that left it by unshare(CLONE_FILES) gets the leader's descriptor of that number, which it may use as well).
+    // that left it by unshare(CLONE_FILES) gets the leader's descriptor of that number, which it may use as well). It may outlive
+    // the thread and its number, so it is not kept.
     const auto leader = number<pid_t>(field(slurp(format("/proc/{}/status", tid_)), "Tgid"), 10);
     pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
   }
@@ -69,11 +93,14 @@ OrErrno<int> Caller::pidfd() {
 }
 
 OrErrno<UniqueFd> Caller::duplicate(int fd) {
-  const auto process = pidfd();
-  if (!process) return errno_is(process.error());
-  UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
-  if (!copy.valid()) return errno_is(errno == EPERM ? EACCES : errno);
-  return copy;
+  for (bool first = true;; first = false) {
+    const auto process = pidfd();
+    if (!process) return errno_is(process.error());
+    UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
+    if (copy.valid()) return copy;
+    if (errno != ESRCH || !first) return errno_is(errno == EPERM ? EACCES : errno);
+    kept_of(tid_).pidfd.reset();  // of a thread that is gone: its number is another one's now
+  }
 }
 
 OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) const {

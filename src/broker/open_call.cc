@@ -79,6 +79,9 @@ struct Opening {
   bool has(std::uint64_t bits) const { return (flags & bits) != 0; }
   bool creates() const { return has(O_CREAT); }
   bool exclusive() const { return creates() && has(O_EXCL); }
+  // What it opens is a plain file that nobody knew before: there is nothing to wait for and nothing to look at.
+  bool makes_file() const { return exclusive() && !has(kTmpfile | O_DIRECTORY | O_PATH); }
+  std::uint64_t without_waiting() const { return makes_file() ? flags : flags | O_NONBLOCK; }
   bool follows() const { return !has(O_NOFOLLOW) && !exclusive() && (resolve & RESOLVE_NO_SYMLINKS) == 0; }
   bool scoped() const { return (resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
   bool writes() const { return (flags & O_ACCMODE) != O_RDONLY || has(O_TRUNC); }
@@ -249,13 +252,13 @@ int open_name(Opening& opening, const DirEntry& entry) {
   if (names_sealed_fifo(opening, entry)) return -EACCES;
   const bool waits = !opening.has(O_NONBLOCK);
   opening.file.adopt_umask();
-  int fd = open_at(entry.dir, entry.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  int fd = open_at(entry.dir, entry.name.c_str(), opening.without_waiting(), opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
   if (fd == -EACCES || fd == -EPERM) {
     if (const int own = open_process_file(opening, entry); own >= 0) fd = own;
   }
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
-    return look_at_opened(opening, waits);
+    return opening.makes_file() ? 0 : look_at_opened(opening, waits);
   }
   if (fd != -ENXIO && fd != -EAGAIN) return fd;
   const int object = open_at(entry.dir, entry.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
@@ -411,11 +414,11 @@ int open_plainly(Opening& opening) {
       !is_free(opening, literal_path->dir_path, literal_path->name))
     return kLongWay;
   if (opening.creates()) file.adopt_umask();
-  const int fd = open_at(literal_path->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+  const int fd = open_at(literal_path->base, opening.path.c_str(), opening.without_waiting(), opening.mode,
                          opening.resolve | literal_path->scope | RESOLVE_NO_SYMLINKS);
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
-    return look_at_opened(opening, !opening.has(O_NONBLOCK));
+    return opening.makes_file() ? 0 : look_at_opened(opening, !opening.has(O_NONBLOCK));
   }
   return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR ? fd : kLongWay;
 }
