@@ -1,14 +1,9 @@
 #include "broker/one_processor.h"
 
-#include <fcntl.h>
 #include <sched.h>
-#include <unistd.h>
 
-#include <charconv>
 #include <chrono>
-#include <string_view>
 
-#include "base/unique_fd.h"
 #include "broker/notification.h"
 
 namespace belljar::broker {
@@ -19,7 +14,6 @@ using Clock = std::chrono::steady_clock;
 constexpr auto kUponTheOther = std::chrono::microseconds(500);  // between two opens of one caller
 constexpr int kMostOpens = 32;                                  // then this thread goes where its caller is, which may be elsewhere
 constexpr int kMostOthers = 4;                                  // calls of that caller that are no opens
-constexpr auto kCounted = std::chrono::milliseconds(2);
 
 // Of this thread.
 struct Own {
@@ -28,33 +22,8 @@ struct Own {
   pid_t caller = -1;  // who was given a descriptor last, and when
   Clock::time_point given;
   int opens = 0, others = 0;  // since it stays
-  Clock::time_point counted;
-  bool busy = false;
 };
 thread_local Own own;
-
-// "0.20 0.18 0.12 1/80 11206", proc_loadavg(5): the fourth is how many run or want to.
-int running_tasks() noexcept {
-  const UniqueFd file(::open("/proc/loadavg", O_RDONLY | O_CLOEXEC));
-  char text[128];
-  const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof text) : -1;
-  std::string_view rest(text, size > 0 ? static_cast<std::size_t>(size) : 0);
-  rest = rest.substr(0, rest.find('/'));
-  rest.remove_prefix(rest.rfind(' ') + 1);
-  int count = 0;
-  std::from_chars(rest.data(), rest.data() + rest.size(), count);
-  return count;
-}
-
-// No processor is idle, as far as was known a moment ago.
-bool all_busy() noexcept {
-  static const long processors = ::sysconf(_SC_NPROCESSORS_ONLN);
-  if (const auto now = Clock::now(); now - own.counted > kCounted) {
-    own.counted = now;
-    own.busy = running_tasks() >= processors;
-  }
-  return own.busy;
-}
 
 }  // namespace
 
@@ -67,8 +36,7 @@ void OneProcessor::begin_call(const Call& call) noexcept {
   if (own.stays && (call.tid != own.caller || ++own.others > kMostOthers)) leave();
 }
 
-OneProcessor::OneProcessor(int listener, const Call& call) noexcept
-    : listener_(listener), call_(call), held_(!all_busy() && hold()) {
+OneProcessor::OneProcessor(int listener, const Call& call) noexcept : listener_(listener), call_(call), held_(hold()) {
   if (!held_) leave();
 }
 
