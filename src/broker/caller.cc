@@ -49,36 +49,28 @@ T number(std::string_view text, int base) {
   return value;
 }
 
-// Of the thread that called last, for its next call: one program makes most calls of a time. Both mean that very thread for as long
-// as it lives, and its number is nobody else's until then; afterwards they are good for nothing (ESRCH, ENOENT).
+UniqueFd open_link(pid_t tid, const char* name) {
+  return UniqueFd(::open(format("/proc/{}/{}", tid, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+}
+
+// Of the thread that called last, for its next call: one program makes most calls of a time. It means that very thread for as long
+// as it lives, and its number is nobody else's until then; afterwards it is good for nothing (ESRCH).
 struct Kept {
   pid_t tid = -1;
-  UniqueFd pidfd, directory;  // directory: of /proc
+  UniqueFd pidfd;
 };
 thread_local Kept kept;
 
-Kept& kept_of(pid_t tid) {
-  if (kept.tid != tid) kept = {.tid = tid, .pidfd = {}, .directory = {}};
-  return kept;
-}
-
-// A directory of the caller's by its link, "cwd" or "root".
-UniqueFd open_link(pid_t tid, const char* name) {
-  UniqueFd& directory = kept_of(tid).directory;
-  constexpr int kWanted = O_PATH | O_DIRECTORY | O_CLOEXEC;
-  if (directory.valid()) {
-    UniqueFd found(::openat(directory.get(), name, kWanted));
-    if (found.valid()) return found;
-  }
-  directory = UniqueFd(::open(format("/proc/{}", tid).c_str(), kWanted));
-  return directory.valid() ? UniqueFd(::openat(directory.get(), name, kWanted)) : UniqueFd();
+UniqueFd& kept_pidfd(pid_t tid) {
+  if (kept.tid != tid) kept = {.tid = tid, .pidfd = {}};
+  return kept.pidfd;
 }
 
 }  // namespace
 
 OrErrno<int> Caller::pidfd() {
   if (pidfd_.valid()) return pidfd_.get();
-  UniqueFd& own = kept_of(tid_).pidfd;
+  UniqueFd& own = kept_pidfd(tid_);
   if (!own.valid()) own = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
   if (own.valid()) return own.get();
   if (errno == EINVAL) {
@@ -99,7 +91,7 @@ OrErrno<UniqueFd> Caller::duplicate(int fd) {
     UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
     if (copy.valid()) return copy;
     if (errno != ESRCH || !first) return errno_is(errno == EPERM ? EACCES : errno);
-    kept_of(tid_).pidfd.reset();  // of a thread that is gone: its number is another one's now
+    kept_pidfd(tid_).reset();  // of a thread that is gone: its number is another one's now
   }
 }
 
