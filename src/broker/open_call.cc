@@ -4,20 +4,17 @@
 // can be changed by a second thread before the kernel reads it again.
 // Three ways, from cheap to thorough:
 //   1. open_plainly: the text of the path says all there is, and no rule minds that text. One openat2(2) from the caller's root
-//   with
-//      RESOLVE_NO_SYMLINKS: when it succeeds, what was judged is what was opened. What it stumbles on takes the second way.
-//   2. The loop of perform_open: resolve to a DirEntry, judge the name, open that name under that directory
-//      without following a link; a last link that is to be followed leads to the next DirEntry, judged as
-//      well. perform_scoped is the same for RESOLVE_BENEATH and RESOLVE_IN_ROOT, whose scope the kernel keeps.
+//      with RESOLVE_NO_SYMLINKS: when it succeeds, what was judged is what was opened. What it stumbles on takes the second way.
+//   2. The loop of perform_open: resolve to a DirEntry, judge the name, open that name under that directory without following a
+//      link; a last link that is to be followed leads to the next DirEntry, judged as well. perform_scoped: within a scope.
 //   3. open_ruled: a rule has a say. The name is looked at first; a control file of git becomes a staged file.
-// Nothing may wait while the directories are locked, so every open is tried with O_NONBLOCK first. ENXIO of a FIFO or EAGAIN of a
-// lease says that it would have waited: then the lock is released and the open repeated as the caller asked (open_waiting,
-// await_writer), within the bound of Receivers::Wait and ended by the caller's signals.
+// Nothing may wait while the directories are locked, so every open but one that must make its file is tried with O_NONBLOCK first.
+// ENXIO of a FIFO or EAGAIN of a lease says that it would have waited: then the lock is released and the open repeated as the
+// caller asked (open_waiting, await_writer), within the bound of Receivers::Wait and ended by the caller's signals.
 //
 // What an open by somebody else changes, and what is done about it: the controlling terminal (O_NOCTTY, and /dev/tty is opened as
-// the caller's own device), files of /proc that ask for ptrace access
-// (open_process_file), a tun device, which belongs to its opener's network namespace (refused), the umask and
-// the permissions (the caller's, taken over).
+// the caller's own device), files of /proc that ask for ptrace access (open_process_file), a tun device, which belongs to its
+// opener's network namespace (refused), the umask and the permissions (the caller's, taken over).
 //
 // give(): the broker's own copy of the descriptor is closed before the caller goes on, which may close its own and expect to have
 // been the last (ETXTBSY, flock(2), the end of a pipe). Hence ADDFD and the answer are two calls.
