@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -31,6 +34,7 @@ constexpr const char* kFilesGroup = "files";
 constexpr int kWarmUp = 50;
 constexpr int kCallsARound = 14;  // of all kinds together, close(2) left out
 constexpr const char* kProcessorTime = "processor time";
+constexpr int kOneBesideEight = 0;  // instead of a number of writers: one that calls now and then, and eight that never stop
 
 // Of this process, all threads.
 double processor_us() {
@@ -65,7 +69,7 @@ std::vector<Kind> kinds(const std::string& at) {
   };
 }
 
-void time_kinds(const std::string& at, int rounds, std::map<std::string, Samples>& times) {
+void time_kinds(const std::string& at, int rounds, std::map<std::string, Samples>& times, std::chrono::microseconds pause = {}) {
   for (const Kind& kind : kinds(at)) {
     Samples& samples = times[kind.name];
     for (int round = -kWarmUp; round < rounds; ++round) {
@@ -74,6 +78,7 @@ void time_kinds(const std::string& at, int rounds, std::map<std::string, Samples
       kind.timed(round);
       const double end = now_us();
       kind.after(round);
+      if (pause.count() > 0) std::this_thread::sleep_for(pause);
       if (round >= 0) samples.us.push_back(end - start);
     }
   }
@@ -164,11 +169,48 @@ void compare_writers(const Setting& setting, Report& report, int writers, int ro
   report.compare_rows(kFilesGroup, name + ", broker", name + ", kernel", 0);
 }
 
+// No writer may be kept from its turn by the others: its slowest call of a hundred beside its middle one.
+void compare_one_beside(const Setting& setting, Report& report, int rounds) {
+  if (!run_inside(setting, kernel::FileCalls::kWrites, kOneBesideEight, rounds))
+    return report.left_out.push_back("files: no broker");
+  const auto times = read_times(setting.directory + "/times");
+  for (const Kind& kind : kinds("")) {
+    const std::string name = std::string(kind.name) + ", one beside 8, broker";
+    report.add(kFilesGroup, name, times.at(kind.name));
+    Row slowest = *report.find(kFilesGroup, name);
+    slowest.name = std::string(kind.name) + ", one beside 8, p99";
+    slowest.p50 = slowest.p99;
+    report.rows.push_back(slowest);
+    report.compare_rows(kFilesGroup, slowest.name, name, 5);
+  }
+}
+
+// The first writer's times alone.
+void run_one_beside(const std::string& directory, int rounds, std::map<std::string, Samples>& times) {
+  constexpr int kOthers = 8;
+  std::atomic<bool> done = false;
+  std::vector<std::thread> others;
+  for (int other = 1; other <= kOthers; ++other) {
+    const std::string at = directory + "/writer" + std::to_string(other);
+    ::mkdir(at.c_str(), 0755);
+    others.emplace_back([&done, at] {
+      std::map<std::string, Samples> nobodys;
+      while (!done) time_kinds(at, 1, nobodys);
+    });
+  }
+  const std::string at = directory + "/writer0";
+  ::mkdir(at.c_str(), 0755);
+  time_kinds(at, rounds, times, std::chrono::microseconds(500));
+  done = true;
+  for (std::thread& thread : others) thread.join();
+}
+
 }  // namespace
 
 int files_inside(const std::string& directory, int writers, int rounds) {
-  std::vector<std::map<std::string, Samples>> times(static_cast<std::size_t>(writers));
+  std::vector<std::map<std::string, Samples>> times(static_cast<std::size_t>(std::max(writers, 1)));
   std::vector<std::thread> threads;
+  if (writers == kOneBesideEight) run_one_beside(directory, rounds, times.front());
   for (int writer = 0; writer < writers; ++writer) {
     const std::string at = directory + "/writer" + std::to_string(writer);
     ::mkdir(at.c_str(), 0755);
@@ -190,6 +232,7 @@ void bench_files(const Setting& setting, Report& report) {
   if (::chmod(setting.directory.c_str(), 0777) != 0) return;
   compare_writers(setting, report, 1, setting.runs * 10);
   compare_writers(setting, report, 8, setting.runs * 2);
+  compare_one_beside(setting, report, setting.runs * 5);
   // Where the broker is one lock, a call of one among many costs more than one alone.
   const std::string name = std::string(kProcessorTime) + " a call";
   const std::string many = name + ", 8 writers, broker";

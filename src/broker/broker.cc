@@ -20,6 +20,7 @@
 #include "broker/file_calls.h"
 #include "broker/handlers.h"
 #include "broker/observe.h"
+#include "broker/one_processor.h"
 #include "broker/refused_call.h"
 #include "kernel/tree_lock.h"
 #include "policy/paths.h"
@@ -72,6 +73,7 @@ void dispatch(Context& context, const Call& call, Receivers::Slot& slot) {
 
 Receivers::Received receive_call(int listener, Call& call) {
   const int status = receive(listener, call);
+  if (status == 0) OneProcessor::begin_call(call);
   if (status == 0) return Receivers::Received::kCall;
   if (status == -EINTR || (status == -ENOENT && !is_over(listener))) return Receivers::Received::kNothing;
   return Receivers::Received::kEnd;
@@ -95,6 +97,7 @@ Receivers::Jobs jobs_for(const std::shared_ptr<Context>& context) {
       .run = [context](const Call& call, Receivers::Slot& slot) { dispatch(*context, call, slot); },
       .caller_gone = [context](const Call& call) { return !still_waiting(context->listener.get(), call.id); },
       .caller_signalled = [](const Call& call) { return Caller(call.tid).has_pending_signal(); },
+      .thread_starting = [] { OneProcessor::leave(); },
       .thread_started = [context] { prepare_thread(context->options); },
       .work_started = [context] { arm(context->timer.get()); },
   };

@@ -53,14 +53,30 @@ UniqueFd open_link(pid_t tid, const char* name) {
   return UniqueFd(::open(format("/proc/{}/{}", tid, name).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
 }
 
+// Of the thread that called last, for its next call: one program makes most calls of a time. It means that very thread for as long
+// as it lives, and its number is nobody else's until then; afterwards it is good for nothing (ESRCH).
+struct Kept {
+  pid_t tid = -1;
+  UniqueFd pidfd;
+};
+thread_local Kept kept;
+
+UniqueFd& kept_pidfd(pid_t tid) {
+  if (kept.tid != tid) kept = {.tid = tid, .pidfd = {}};
+  return kept.pidfd;
+}
+
 }  // namespace
 
 OrErrno<int> Caller::pidfd() {
   if (pidfd_.valid()) return pidfd_.get();
-  pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
-  if (!pidfd_.valid() && errno == EINVAL) {
+  UniqueFd& own = kept_pidfd(tid_);
+  if (!own.valid()) own = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, tid_, kPidfdThread)));
+  if (own.valid()) return own.get();
+  if (errno == EINVAL) {
     // Remove when Linux 6.9 is the oldest kernel. Until then: the thread group's leader, whose table its threads share (a thread
-    // that left it by unshare(CLONE_FILES) gets the leader's descriptor of that number, which it may use as well).
+    // that left it by unshare(CLONE_FILES) gets the leader's descriptor of that number, which it may use as well). It may outlive
+    // the thread and its number, so it is not kept.
     const auto leader = number<pid_t>(field(slurp(format("/proc/{}/status", tid_)), "Tgid"), 10);
     pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, leader, 0)));
   }
@@ -69,11 +85,14 @@ OrErrno<int> Caller::pidfd() {
 }
 
 OrErrno<UniqueFd> Caller::duplicate(int fd) {
-  const auto process = pidfd();
-  if (!process) return errno_is(process.error());
-  UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
-  if (!copy.valid()) return errno_is(errno == EPERM ? EACCES : errno);
-  return copy;
+  for (bool first = true;; first = false) {
+    const auto process = pidfd();
+    if (!process) return errno_is(process.error());
+    UniqueFd copy(static_cast<int>(::syscall(SYS_pidfd_getfd, *process, fd, 0)));
+    if (copy.valid()) return copy;
+    if (errno != ESRCH || !first) return errno_is(errno == EPERM ? EACCES : errno);
+    kept_pidfd(tid_).reset();  // of a thread that is gone: its number is another one's now
+  }
 }
 
 OrErrno<void> Caller::read(std::uint64_t address, std::span<std::byte> buffer) const {

@@ -6,6 +6,9 @@
 // The caller waits for its answer meanwhile, so it can't see its own mask; another thread inside may (sched_getaffinity(2)), and
 // what it sets in these microseconds is lost. The mask is put back before the answer. Where a mask may not be set nothing happens.
 // Its number is checked right before it is used (still_waiting()); there is no such call by pidfd. One thread.
+//
+// Four changes of a mask cost 3.8 us, ours 2.7 of it. So this thread stays where it is between the opens of one caller that come
+// one upon the other: the kernel wakes it where that caller runs anyway, and 32 opens later it goes where that is, if it has moved.
 #pragma once
 
 #include <sched.h>
@@ -23,11 +26,18 @@ class OneProcessor {
 
   bool held() const noexcept { return held_; }
 
+  // For each call that this thread received: it may run everywhere again, unless it stayed for the sake of that very caller.
+  static void begin_call(const Call& call) noexcept;
+  // It may run everywhere again: before a thread is made, which would inherit the mask.
+  static void leave() noexcept;
+
  private:
+  bool hold() noexcept;
+
   const int listener_;
   const Call& call_;
-  cpu_set_t theirs_{}, ours_{};
-  bool held_ = false;
+  cpu_set_t theirs_{};
+  const bool held_;
 };
 
 }  // namespace belljar::broker

@@ -4,20 +4,17 @@
 // can be changed by a second thread before the kernel reads it again.
 // Three ways, from cheap to thorough:
 //   1. open_plainly: the text of the path says all there is, and no rule minds that text. One openat2(2) from the caller's root
-//   with
-//      RESOLVE_NO_SYMLINKS: when it succeeds, what was judged is what was opened. What it stumbles on takes the second way.
-//   2. The loop of perform_open: resolve to a DirEntry, judge the name, open that name under that directory
-//      without following a link; a last link that is to be followed leads to the next DirEntry, judged as
-//      well. perform_scoped is the same for RESOLVE_BENEATH and RESOLVE_IN_ROOT, whose scope the kernel keeps.
+//      with RESOLVE_NO_SYMLINKS: when it succeeds, what was judged is what was opened. What it stumbles on takes the second way.
+//   2. The loop of perform_open: resolve to a DirEntry, judge the name, open that name under that directory without following a
+//      link; a last link that is to be followed leads to the next DirEntry, judged as well. perform_scoped: within a scope.
 //   3. open_ruled: a rule has a say. The name is looked at first; a control file of git becomes a staged file.
-// Nothing may wait while the directories are locked, so every open is tried with O_NONBLOCK first. ENXIO of a FIFO or EAGAIN of a
-// lease says that it would have waited: then the lock is released and the open repeated as the caller asked (open_waiting,
-// await_writer), within the bound of Receivers::Wait and ended by the caller's signals.
+// Nothing may wait while the directories are locked, so every open but one that must make its file is tried with O_NONBLOCK first.
+// ENXIO of a FIFO or EAGAIN of a lease says that it would have waited: then the lock is released and the open repeated as the
+// caller asked (open_waiting, await_writer), within the bound of Receivers::Wait and ended by the caller's signals.
 //
 // What an open by somebody else changes, and what is done about it: the controlling terminal (O_NOCTTY, and /dev/tty is opened as
-// the caller's own device), files of /proc that ask for ptrace access
-// (open_process_file), a tun device, which belongs to its opener's network namespace (refused), the umask and
-// the permissions (the caller's, taken over).
+// the caller's own device), files of /proc that ask for ptrace access (open_process_file), a tun device, which belongs to its
+// opener's network namespace (refused), the umask and the permissions (the caller's, taken over).
 //
 // give(): the broker's own copy of the descriptor is closed before the caller goes on, which may close its own and expect to have
 // been the last (ETXTBSY, flock(2), the end of a pipe). Hence ADDFD and the answer are two calls.
@@ -79,6 +76,9 @@ struct Opening {
   bool has(std::uint64_t bits) const { return (flags & bits) != 0; }
   bool creates() const { return has(O_CREAT); }
   bool exclusive() const { return creates() && has(O_EXCL); }
+  // What it opens is a plain file that nobody knew before: there is nothing to wait for and nothing to look at.
+  bool makes_file() const { return exclusive() && !has(kTmpfile | O_DIRECTORY | O_PATH); }
+  std::uint64_t without_waiting() const { return makes_file() ? flags : flags | O_NONBLOCK; }
   bool follows() const { return !has(O_NOFOLLOW) && !exclusive() && (resolve & RESOLVE_NO_SYMLINKS) == 0; }
   bool scoped() const { return (resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) != 0; }
   bool writes() const { return (flags & O_ACCMODE) != O_RDONLY || has(O_TRUNC); }
@@ -249,13 +249,13 @@ int open_name(Opening& opening, const DirEntry& entry) {
   if (names_sealed_fifo(opening, entry)) return -EACCES;
   const bool waits = !opening.has(O_NONBLOCK);
   opening.file.adopt_umask();
-  int fd = open_at(entry.dir, entry.name.c_str(), opening.flags | O_NONBLOCK, opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
+  int fd = open_at(entry.dir, entry.name.c_str(), opening.without_waiting(), opening.mode, opening.resolve | RESOLVE_NO_SYMLINKS);
   if (fd == -EACCES || fd == -EPERM) {
     if (const int own = open_process_file(opening, entry); own >= 0) fd = own;
   }
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
-    return look_at_opened(opening, waits);
+    return opening.makes_file() ? 0 : look_at_opened(opening, waits);
   }
   if (fd != -ENXIO && fd != -EAGAIN) return fd;
   const int object = open_at(entry.dir, entry.name.c_str(), O_PATH | O_NOFOLLOW, 0, RESOLVE_NO_SYMLINKS);
@@ -411,11 +411,11 @@ int open_plainly(Opening& opening) {
       !is_free(opening, literal_path->dir_path, literal_path->name))
     return kLongWay;
   if (opening.creates()) file.adopt_umask();
-  const int fd = open_at(literal_path->base, opening.path.c_str(), opening.flags | O_NONBLOCK, opening.mode,
+  const int fd = open_at(literal_path->base, opening.path.c_str(), opening.without_waiting(), opening.mode,
                          opening.resolve | literal_path->scope | RESOLVE_NO_SYMLINKS);
   if (fd >= 0) {
     opening.opened = UniqueFd(fd);
-    return look_at_opened(opening, !opening.has(O_NONBLOCK));
+    return opening.makes_file() ? 0 : look_at_opened(opening, !opening.has(O_NONBLOCK));
   }
   return fd == -ENOENT || fd == -EEXIST || fd == -ENOTDIR ? fd : kLongWay;
 }

@@ -80,6 +80,15 @@ bool is_literal(std::string_view path) {
   return true;
 }
 
+// "./" at the start, as tar writes it, leads nowhere and follows no link. Empty where the path is nothing else.
+std::string_view without_start(std::string_view path) {
+  while (path.starts_with("./")) {
+    path.remove_prefix(1);
+    path.remove_prefix(std::min(path.size(), path.find_first_not_of('/')));
+  }
+  return path;
+}
+
 bool same_file(int a, int b) {
   struct stat one{}, other{};
   return ::fstat(a, &one) == 0 && ::fstat(b, &other) == 0 && one.st_ino == other.st_ino && one.st_dev == other.st_dev;
@@ -164,6 +173,7 @@ std::string DirEntry::path() {
 
 std::optional<PathResolver::LiteralPath> PathResolver::literal_path(int start, std::string_view path) {
   const bool absolute = path.starts_with('/');
+  path = without_start(path);
   if (!shared_ || path.empty() || path.size() >= PATH_MAX / 2) return std::nullopt;
   while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
   if (path == "/" || !is_literal(path)) return std::nullopt;
@@ -240,7 +250,8 @@ OrErrno<DirEntry> PathResolver::parent(int start, std::string_view path) {
   DirEntry entry;
   const bool inside = scoped();
   const std::optional<LiteralPath> known = inside ? std::nullopt : literal_path(start, path);
-  if (!known) permissions_.narrow();
+  if (known) path = without_start(path);
+  else permissions_.narrow();
   std::string_view body = path;
   while (body.ends_with('/')) body.remove_suffix(1);
   if (inside && (extra_ & RESOLVE_BENEATH) != 0 && path.starts_with('/')) return errno_is(EXDEV);

@@ -9,7 +9,7 @@
 // by two threads at once.
 //
 // CAP_SYS_PTRACE, which the thread may still have (as_caller.h), is dropped before anything is looked at that may lie on a /proc:
-// for all but a path without links and dots, to a place that is known to be on another file system.
+// for all but a path without links and dots (`./` at its start apart), to a place that is known to be on another file system.
 #pragma once
 
 #include <cstdint>
@@ -67,8 +67,8 @@ class PathResolver {
   PathResolver(int root, Caller& caller, AsCaller& permissions, std::optional<Shared> shared)
       : root_(root), caller_(caller), permissions_(permissions), shared_(shared) {}
 
-  // A path whose text says where it leads if there are no links on the way: no dots, no empty components, a start whose path is
-  // known, not on a /proc. Only the kernel tells whether there are links (RESOLVE_NO_SYMLINKS).
+  // A path whose text says where it leads if there are no links on the way: no dots but "./" at its start, no empty components, a
+  // start whose path is known, not on a /proc. Only the kernel tells whether there are links (RESOLVE_NO_SYMLINKS).
   struct LiteralPath {
     int base;               // the root or `start`
     std::uint64_t scope;    // RESOLVE_IN_ROOT or RESOLVE_BENEATH

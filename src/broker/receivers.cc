@@ -205,6 +205,7 @@ struct Receivers::Pool {
 // Under mutex. The new thread parks, and finds there what it is wanted for.
 bool Receivers::Pool::spawn(const std::shared_ptr<Pool>& self) {
   if (threads - waits >= limit || stopping) return false;
+  if (jobs.thread_starting) jobs.thread_starting();
   auto* const own = new std::shared_ptr<Pool>(self);
   const auto body = [](void* argument) -> void* {
     const std::unique_ptr<std::shared_ptr<Pool>> pool(static_cast<std::shared_ptr<Pool>*>(argument));

@@ -77,8 +77,9 @@ class Receivers {
     std::function<void(const Call&, Slot&)> run;
     std::function<bool(const Call&)> caller_gone;
     std::function<bool(const Call&)> caller_signalled;
-    std::function<void()> thread_started;
-    std::function<void()> work_started;  // after a quiet time: tick() is wanted kTickMilliseconds from now
+    std::function<void()> thread_starting;  // by who makes it
+    std::function<void()> thread_started;   // on the new one
+    std::function<void()> work_started;     // after a quiet time: tick() is wanted kTickMilliseconds from now
   };
 
   Receivers(std::size_t limit, Jobs jobs);

@@ -97,6 +97,21 @@ TEST_P(Rules, HooksAreRefusedAndSamplesAreNot) {
   EXPECT_FALSE(std::filesystem::exists(work + "/repo/.git/hooks/pre-commit"));
 }
 
+// "./" at the start of a path takes the short way, and the name that it leads to is judged as without.
+TEST_P(Rules, ADotAtTheStartOfAPathHidesNoName) {
+  const std::string text = inside([] {
+    const int here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    const auto make = [&](const char* path) { return named(openat(here, path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0755)); };
+    return answers({make("./.git/hooks/pre-commit"), make(".//.//.git/hooks/pre-push"),
+                    put("./.git/hooks/commit-msg", "#!/bin/sh\n"), named(mkdir("./made", 0755)), make("./made/file"),
+                    named(rename("./made/file", "./.git/hooks/update")), make("./made/file"), named(unlink(".//made/./file"))}) +
+           "\n";
+  });
+  const std::string first = text.substr(0, text.find('\n'));
+  EXPECT_EQ(first, "EACCES EACCES EACCES ok ok EACCES EEXIST ok") << text;
+  EXPECT_NE(text.find("violation create " + work + "/repo/.git/hooks/pre-push EACCES"), std::string::npos) << text;
+}
+
 TEST_P(Rules, ConfigIsJudgedWhenItIsRenamedIntoPlace) {
   const std::string text = inside([] {
     return answers({put(".git/config.lock", "[user]\n\tname = B\n"), named(rename(".git/config.lock", ".git/config")),
