@@ -38,13 +38,13 @@ void fill(const std::string& directory, int count, const std::string& text) {
   }
 }
 
-// A run that changed `count` files of the workspace, written into the layer as overlayfs would.
-bool change(const txn::Place& place, int count) {
+// A run that changed `count` files of the workspace, written into the layer as overlayfs would, below `folder`.
+bool change(const txn::Place& place, int count, const std::string& folder = {}) {
   auto transaction = txn::Transaction::open(place, txn::Store::Open::kCreate, txn::Access::kChange);
   if (!transaction) return false;
   const auto layers = txn::begin_run(*transaction);
   if (!layers) return false;
-  fill(format("{}/{}/up", layers->pool, layers->upper), count, "some text that a file may hold\n");
+  fill(format("{}/{}/up{}", layers->pool, layers->upper, folder), count, "some text that a file may hold\n");
   return txn::observe(*transaction).has_value();
 }
 
@@ -139,6 +139,24 @@ struct Bench {
     }
   }
 
+  // New directories, as a package manager or a build makes them.
+  void new_directories() const {
+    constexpr int kNew = 30'000;
+    Samples commit;
+    bool well = true;
+    for (int i = 0; well && i < 5; ++i) {
+      well = change(place, kNew, "/new") && timed(commit, [&] {
+               const auto done = txn::commit_with(place, {}, {});
+               return done && done->applied && txn::sweep(place).has_value();
+             });
+      std::filesystem::remove_all(place.workspace + "/new");
+    }
+    if (!well) return report.left_out.push_back("transactions: a commit of new directories failed");
+    const std::string name = "commit, 30 000 new files in new directories";
+    bound(name, per_file(commit, kNew), 12);
+    name_unit(name);
+  }
+
  private:
   static Samples added(const std::vector<Samples>& pair) {
     Samples more;
@@ -192,6 +210,7 @@ void bench_txn(const Setting& setting, Report& report) {
   if (const auto dropped = txn::rollback(bench.place); !dropped) report.left_out.push_back(dropped.error().line());
   bench.layers();
   bench.sizes();
+  bench.new_directories();
 }
 
 }  // namespace belljar::bench

@@ -10,6 +10,8 @@
 // any more. New names are made with RENAME_NOREPLACE. File systems without these flags (EINVAL, some network
 // ones) get two plain renames; then the name is missing for a moment.
 //
+// What the layer has as it is to be (Op::layer) is renamed out of it, under its own path, and back.
+//
 // Undoing goes backwards and stops at nothing: each step that can be taken back is. A file that somebody
 // wrote to after we had put it there stays, and is named in the error: it is the host's now.
 //
@@ -30,6 +32,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "txn/files.h"
+#include "txn/walk.h"
 
 namespace belljar::txn {
 namespace {
@@ -112,6 +115,7 @@ void set_movable(int dir, const std::string& name, const Identity& meant, std::u
 class OpenedDirectory {
  public:
   explicit OpenedDirectory(int dir) : dir_(dir) {
+    if (::geteuid() == 0) return;
     const auto status = find_status(dir, "");
     if (!status || !is_closed(*status)) return;
     const mode_t mode = status->st_mode & 07777U;
@@ -130,41 +134,53 @@ class OpenedDirectory {
 
 class Worker {
  public:
-  Worker(int workspace, int stage) : workspace_(workspace), stage_(stage) {}
+  explicit Worker(const Roots& roots) : workspace_(roots.workspace), stage_(roots.stage), layers_(roots.layers) {}
 
   Result<void> apply(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.mode, op.attributes);
-    const ParentAndName spot = BELLJAR_TRY(open_parent(workspace_, op.path));
-    const OpenedDirectory opened(spot.parent.get());
-    if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kYes);
+    const Spot spot = BELLJAR_TRY(in_workspace_.find(workspace_, op.path));
+    const OpenedDirectory opened(spot.dir);
+    if (op.before) set_movable(spot.dir, spot.name, *op.before, op.old_mode, Movable::kYes);
     if (op.kind == Op::Kind::kRemove) return remove(op, spot);
-    set_movable(stage_, new_name(op), op.staged, op.mode, Movable::kYes);
-    BELLJAR_CHECK(put(op, spot));
-    set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kNo);
+    const Spot source = BELLJAR_TRY(source_of(op));
+    set_movable(source.dir, source.name, op.staged, op.mode, Movable::kYes);
+    BELLJAR_CHECK(put(op, spot, source));
+    set_movable(spot.dir, spot.name, op.staged, op.mode, Movable::kNo);
     return {};
   }
 
   Result<void> undo(const Op& op) {
     if (op.kind == Op::Kind::kMeta) return set_meta(op, op.old_mode, op.old_attributes);
-    const ParentAndName spot = BELLJAR_TRY(open_parent(workspace_, op.path));
-    const OpenedDirectory opened(spot.parent.get());
-    if (op.kind == Op::Kind::kPut) set_movable(spot.parent.get(), spot.name, op.staged, op.mode, Movable::kYes);
-    BELLJAR_CHECK(op.kind == Op::Kind::kPut ? unput(op, spot) : unremove(op, spot));
-    if (op.before) set_movable(spot.parent.get(), spot.name, *op.before, op.old_mode, Movable::kNo);
+    const Spot spot = BELLJAR_TRY(in_workspace_.find(workspace_, op.path));
+    const OpenedDirectory opened(spot.dir);
+    if (op.kind == Op::Kind::kRemove) {
+      BELLJAR_CHECK(unremove(op, spot));
+    } else {
+      const Spot source = BELLJAR_TRY(source_of(op));
+      set_movable(spot.dir, spot.name, op.staged, op.mode, Movable::kYes);
+      BELLJAR_CHECK(unput(op, spot, source));
+      if (op.layer != 0) set_movable(source.dir, source.name, op.staged, op.mode, Movable::kNo);
+    }
+    if (op.before) set_movable(spot.dir, spot.name, *op.before, op.old_mode, Movable::kNo);
     return {};
   }
 
  private:
-  Result<void> put(const Op& op, const ParentAndName& spot) {
-    const int dir = spot.parent.get();
+  // Where the new thing lies until it is put.
+  Result<Spot> source_of(const Op& op) {
+    if (op.layer == 0) return Spot{stage_, new_name(op)};
+    return in_layers_.find(layers_, layer_path(op.layer, op.path));
+  }
+
+  Result<void> put(const Op& op, const Spot& spot, const Spot& source) {
+    const int dir = spot.dir;
+    const int error = op.before ? 0 : rename_new(source.dir, source.name, dir, spot.name);
+    if (!op.before && error == 0) return {};
     const auto there = identity_at(dir, spot.name);
     if (there && there->ino == op.staged.ino && there->type == op.staged.type)
       return op.before ? check_replaced(op) : Result<void>();
-    if (!op.before) {
-      const int error = rename_new(stage_, new_name(op), dir, spot.name);
-      if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
-      return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
-    }
+    if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
+    if (error != 0) return call_failed(error, "renameat2", "commit", op.path);
     if (find_status(stage_, old_name(op))) return put_second(op, spot);
     if (::renameat2(stage_, new_name(op).c_str(), dir, spot.name.c_str(), RENAME_EXCHANGE) == 0)
       return check_old(stage_, new_name(op), op);
@@ -177,8 +193,8 @@ class Worker {
   }
 
   // Without an exchange: the old file is away, the new one is not there yet.
-  Result<void> put_second(const Op& op, const ParentAndName& spot) {
-    const int error = rename_new(stage_, new_name(op), spot.parent.get(), spot.name);
+  Result<void> put_second(const Op& op, const Spot& spot) {
+    const int error = rename_new(stage_, new_name(op), spot.dir, spot.name);
     if (error == EEXIST) return changed(op, "it was made on the host meanwhile");
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "commit", op.path);
   }
@@ -187,17 +203,17 @@ class Worker {
     return check_old(stage_, find_status(stage_, old_name(op)) ? old_name(op) : new_name(op), op);
   }
 
-  Result<void> remove(const Op& op, const ParentAndName& spot) {
+  Result<void> remove(const Op& op, const Spot& spot) {
     if (find_status(stage_, old_name(op))) return check_old(stage_, old_name(op), op);
-    if (::renameat(spot.parent.get(), spot.name.c_str(), stage_, old_name(op).c_str()) < 0) {
+    if (::renameat(spot.dir, spot.name.c_str(), stage_, old_name(op).c_str()) < 0) {
       if (errno == ENOENT) return changed(op, "it was removed on the host meanwhile");
       return call_failed(errno, "renameat", "commit", op.path);
     }
     return check_old(stage_, old_name(op), op);
   }
 
-  Result<void> unput(const Op& op, const ParentAndName& spot) {
-    const int dir = spot.parent.get();
+  Result<void> unput(const Op& op, const Spot& spot, const Spot& source) {
+    const int dir = spot.dir;
     const auto there = identity_at(dir, spot.name);
     const bool ours = there && there->ino == op.staged.ino && there->type == op.staged.type;
     const bool aside = find_status(stage_, old_name(op)).has_value();
@@ -209,7 +225,7 @@ class Worker {
       return call_failed(errno, "renameat2", "undo", op.path);
     }
     if (ours) {
-      if (const int error = rename_new(dir, spot.name, stage_, new_name(op)); error != 0)
+      if (const int error = rename_new(dir, spot.name, source.dir, source.name); error != 0)
         return call_failed(error, "renameat2", "undo", op.path);
     }
     if (!aside) return {};
@@ -217,9 +233,9 @@ class Worker {
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
   }
 
-  Result<void> unremove(const Op& op, const ParentAndName& spot) {
+  Result<void> unremove(const Op& op, const Spot& spot) {
     if (!find_status(stage_, old_name(op))) return {};
-    const int error = rename_new(stage_, old_name(op), spot.parent.get(), spot.name);
+    const int error = rename_new(stage_, old_name(op), spot.dir, spot.name);
     if (error == EEXIST) return changed(op, "another of that name was made after the commit had removed it");
     return error == 0 ? Result<void>() : call_failed(error, "renameat2", "undo", op.path);
   }
@@ -252,22 +268,26 @@ class Worker {
     return write_attributes(file.get(), attributes, path);
   }
 
-  int workspace_, stage_;
+  int workspace_, stage_, layers_;
+  LastFolder in_workspace_, in_layers_;
 };
 
 }  // namespace
 
-Result<void> apply(int workspace, int stage, const std::vector<Op>& ops) {
-  Worker worker(workspace, stage);
+Result<void> apply(const Roots& roots, const std::vector<Op>& ops) {
+  Worker worker(roots);
   for (const Op& op : ops) BELLJAR_CHECK(worker.apply(op));
   return {};
 }
 
 std::map<std::string, std::uint32_t> closed_directories(int workspace, const std::vector<Op>& ops) {
   std::map<std::string, std::uint32_t> closed;
+  std::optional<std::string> last;
   for (const Op& op : ops) {
     if (op.kind == Op::Kind::kMeta) continue;
     const std::string folder(parent_path(op.path));
+    if (folder == last) continue;
+    last = folder;
     const UniqueFd place(open_beneath(workspace, folder, O_PATH | O_DIRECTORY));
     const auto status = find_status(place.get(), "");
     if (status && is_closed(*status)) closed[folder] = status->st_mode & 07777U;
@@ -282,8 +302,8 @@ void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& mo
   }
 }
 
-Result<void> undo(int workspace, int stage, const std::vector<Op>& ops) {
-  Worker worker(workspace, stage);
+Result<void> undo(const Roots& roots, const std::vector<Op>& ops) {
+  Worker worker(roots);
   Result<void> first;
   for (auto op = ops.rbegin(); op != ops.rend(); ++op) {
     if (auto undone = worker.undo(*op); !undone && first) first = std::move(undone);

@@ -13,9 +13,14 @@
 
 namespace belljar::txn {
 
-// `stage` and `workspace` are directories on one mount. Errors: kAborted, the host changed what a step expected;
+// Directories on one mount; `layers` where a step says so.
+struct Roots {
+  int workspace, stage, layers;
+};
+
+// Errors: kAborted, the host changed what a step expected;
 // kResourceExhausted; the workspace is then half-way, and undo() is to follow.
-Result<void> apply(int workspace, int stage, const std::vector<Op>& ops);
+Result<void> apply(const Roots& roots, const std::vector<Op>& ops);
 
 // Directories that apply() and undo() open for a moment because their owner, who is not root, may not write to them; with the modes
 // they have now.
@@ -25,6 +30,6 @@ std::map<std::string, std::uint32_t> closed_directories(int workspace, const std
 void restore_modes(int workspace, const std::map<std::string, std::uint32_t>& modes) noexcept;
 
 // As before, in reverse order. A file that somebody wrote to after we put it there is left as it is and named in the error.
-Result<void> undo(int workspace, int stage, const std::vector<Op>& ops);
+Result<void> undo(const Roots& roots, const std::vector<Op>& ops);
 
 }  // namespace belljar::txn

@@ -342,7 +342,7 @@ Result<void> renew_bases(const Transaction& transaction, const std::vector<std::
   return save_bases(transaction.dir(), bases);
 }
 
-std::vector<Delta> drop_settled(const Store& store, const Bases& bases, std::vector<Delta> deltas) {
+std::vector<bool> find_settled(const Store& store, const Bases& bases, const std::vector<Delta>& deltas) {
   std::vector<bool> settled(deltas.size(), false);
   std::map<std::string_view, std::size_t> by_path;
   std::optional<std::string_view> going;  // a directory that the transaction takes away: nothing of the host's can stay in it
@@ -360,16 +360,15 @@ std::vector<Delta> drop_settled(const Store& store, const Bases& bases, std::vec
     const auto above = by_path.find(parent_path(deltas[i].path));
     if (above != by_path.end() && kind_of(deltas[above->second].lower) != FileKind::kDirectory) settled[above->second] = false;
   }
-  std::vector<Delta> kept;
-  for (std::size_t i = 0; i < deltas.size(); ++i) {
-    if (!settled[i]) kept.push_back(std::move(deltas[i]));
-  }
-  return kept;
+  return settled;
 }
 
 Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction) {
   std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
-  return drop_settled(transaction.store(), load_bases(transaction).value_or(Bases()), std::move(deltas));
+  const auto settled = find_settled(transaction.store(), load_bases(transaction).value_or(Bases()), deltas);
+  std::size_t at = 0;
+  std::erase_if(deltas, [&](const Delta&) { return settled[at++]; });
+  return deltas;
 }
 
 bool layer_has_content(const Store& store, const Base& base, const Delta& delta) {

@@ -63,11 +63,11 @@ Result<void> note_ways(const Transaction& transaction, const std::vector<Delta>&
 // `paths` were committed and the rest was not: what the layers show of them is their base now.
 Result<void> renew_bases(const Transaction& transaction, const std::vector<std::string>& paths);
 
-// Drops the names under which the layers show just what the base has: the transaction says nothing about
-// them, whatever the host has there by now.
-std::vector<Delta> drop_settled(const Store& store, const Bases& bases, std::vector<Delta> deltas);
+// Of each: whether the layers show under its name just what the base has. The transaction says nothing about
+// those, whatever the host has there by now.
+std::vector<bool> find_settled(const Store& store, const Bases& bases, const std::vector<Delta>& deltas);
 
-// walk() and drop_settled(), for callers that only read: bases that cannot be read settle nothing.
+// walk() without what is settled, for callers that only read: bases that cannot be read settle nothing.
 Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction);
 
 enum class HostSide { kUnchanged, kChanged, kUnknown };

@@ -7,7 +7,7 @@
 //      merged each by itself; anything else is a conflict. A single conflict or refusal ends the commit here,
 //      with nothing done.
 //   2. Stage. All that will stand in the workspace is made first, in a directory on the same mount
-//      (stage.h). A full disk ends here.
+//      (stage.h), but for what can go from the layer as it is (handover.h). A full disk ends here.
 //   3. Journal. The steps are written down and made durable. From here on the commit will be finished,
 //      before it has not begun (journal.h).
 //   4. Judge again, under the tree lock. What came to the host since the plan may be the other half of
@@ -36,6 +36,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -50,6 +51,7 @@
 #include "txn/base.h"
 #include "txn/compare.h"
 #include "txn/files.h"
+#include "txn/handover.h"
 #include "txn/journal.h"
 #include "txn/lines.h"
 #include "txn/meta.h"
@@ -114,7 +116,10 @@ class Planner {
     for (const Delta& delta : deltas_) {
       if (is_chosen(delta)) asked_.emplace(delta.path, kind_of(delta.upper));
     }
-    for (const Delta& delta : drop_settled(store_, bases_, deltas_)) BELLJAR_CHECK(consider(delta));
+    const auto settled = find_settled(store_, bases_, deltas_);
+    for (std::size_t i = 0; i < deltas_.size(); ++i) {
+      if (!settled[i]) BELLJAR_CHECK(consider(deltas_[i]));
+    }
     plan_.deltas = std::move(deltas_);
     return std::move(plan_);
   }
@@ -289,9 +294,14 @@ Result<void> retire(Transaction& transaction, Journal& journal, const Record& re
   return transaction.end();
 }
 
+Roots roots_of(const Transaction& transaction, const Journal& journal) {
+  const Store& store = transaction.store();
+  return {.workspace = store.workspace(), .stage = journal.stage(), .layers = store.layers()};
+}
+
 Result<void> undo_commit(const Transaction& transaction, Journal& journal, const Record& record) {
   if (!journal.has("undo")) BELLJAR_CHECK(journal.mark("undo"));
-  auto undone = undo(transaction.store().workspace(), journal.stage(), record.ops);
+  auto undone = undo(roots_of(transaction, journal), record.ops);
   restore_modes(transaction.store().workspace(), record.closed);
   // What somebody wrote to in the meantime stays as it is, and is said; trying again would not change that.
   if (!undone && undone.error().code() != Code::kAborted) return undone;
@@ -300,7 +310,7 @@ Result<void> undo_commit(const Transaction& transaction, Journal& journal, const
 }
 
 Result<void> finish(Transaction& transaction, Journal& journal, const Record& record) {
-  if (auto applied = apply(transaction.store().workspace(), journal.stage(), record.ops); !applied) {
+  if (auto applied = txn::apply(roots_of(transaction, journal), record.ops); !applied) {
     BELLJAR_CHECK(undo_commit(transaction, journal, record));
     return applied;
   }
@@ -320,10 +330,37 @@ std::optional<LayerId> layer_to_give(const Transaction& transaction, const Journ
   return transaction.meta().chain.back();
 }
 
+// What is first in `chosen`, with all that the layers hold below it. `deltas` begins at the same name. Empty: the host has
+// something there, or not all of it is to be committed.
+std::span<const PlannedChange> new_tree(std::span<const PlannedChange> chosen, std::span<const Delta> deltas) {
+  const std::string& top = deltas.front().path;
+  if (deltas.front().lower) return {};
+  std::size_t count = 1;
+  const auto goes_on = [&](std::size_t i) { return i < deltas.size() && within(deltas[i].path, top); };
+  for (; goes_on(count); ++count) {
+    if (count == chosen.size() || chosen[count].delta.path != deltas[count].path) return {};
+  }
+  return chosen.first(count);
+}
+
 Result<std::vector<Op>> stage_all(const Transaction& transaction, const Journal& journal, const Plan& plan, bool whole) {
-  Stager stager(transaction.store(), journal.stage(), layer_to_give(transaction, journal, whole));
+  const std::optional<LayerId> given = layer_to_give(transaction, journal, whole);
+  Stager stager(transaction.store(), journal.stage(), given);
+  Handover handover(transaction.store(), given.value_or(0));
   for (const Delta& one : plan.kept) stager.keep(one);
-  for (const PlannedChange& one : plan.chosen) BELLJAR_CHECK(stager.add(one));
+  std::span<const PlannedChange> left = plan.chosen;
+  for (auto delta = plan.deltas.begin(); !left.empty();) {
+    const PlannedChange& one = left.front();
+    while (delta->path != one.delta.path) ++delta;
+    const auto tree = given && !stager.is_below_last(one.delta.path) ? new_tree(left, {delta, plan.deltas.end()}) : left.first(0);
+    if (!tree.empty() && handover.fits(tree)) {
+      stager.add_as_is(tree, *given);
+      left = left.subspan(tree.size());
+    } else {
+      BELLJAR_CHECK(stager.add(one));
+      left = left.subspan(1);
+    }
+  }
   return stager.finish_all();
 }
 

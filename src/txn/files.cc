@@ -38,12 +38,13 @@ bool is_ours(std::string_view attribute) {
   return !attribute.starts_with(kOverlay) && (attribute.starts_with("user.") || attribute.starts_with("system.posix_acl_"));
 }
 
-// Of an O_PATH descriptor, too.
-std::vector<std::string> attribute_names(int fd) {
-  const std::string path = through_proc(fd);
+std::vector<std::string> attribute_names_at(const std::string& path, decltype(&::listxattr) list) {
+  std::array<char, 1024> first;
+  const ssize_t short_size = list(path.c_str(), first.data(), first.size());
+  if (short_size == 0 || (short_size < 0 && errno != ERANGE)) return {};
   std::string buffer(4096, '\0');
   for (;;) {
-    const ssize_t size = ::listxattr(path.c_str(), buffer.data(), buffer.size());
+    const ssize_t size = list(path.c_str(), buffer.data(), buffer.size());
     if (size < 0 && errno == ERANGE && buffer.size() < (1U << 20)) {
       buffer.resize(buffer.size() * 4);
       continue;
@@ -53,6 +54,9 @@ std::vector<std::string> attribute_names(int fd) {
     return names;
   }
 }
+
+// Of an O_PATH descriptor, too.
+std::vector<std::string> attribute_names(int fd) { return attribute_names_at(through_proc(fd), ::listxattr); }
 
 // 1: whole, 0: this file system cannot, -errno.
 int share_bytes(int from, int to) { return ::ioctl(to, FICLONE, from) == 0 ? 1 : 0; }
@@ -140,6 +144,15 @@ Result<ParentAndName> open_parent(int root, const std::string& path) {
                      path.substr(folder.empty() ? 0 : folder.size() + 1)};
   if (!spot.parent.valid()) return call_failed(errno, "openat2", "reach", path);
   return spot;
+}
+
+Result<Spot> LastFolder::find(int root, const std::string& path) {
+  const std::string_view above = parent_path(path);
+  if (!fd_.valid() || above != path_) {
+    fd_ = BELLJAR_TRY(open_parent(root, path)).parent;
+    path_ = above;
+  }
+  return Spot{fd_.get(), path.substr(above.empty() ? 0 : above.size() + 1)};
 }
 
 std::optional<struct stat> find_status(int dir, const std::string& name) noexcept {
@@ -306,10 +319,23 @@ void drop_overlay_attributes(int fd) noexcept {
   }
 }
 
+bool take_overlay_attributes(int dir, const std::string& name, mode_t mode) noexcept {
+  const std::string path = format("{}/{}", through_proc(dir), name);
+  for (const std::string& attribute : attribute_names_at(path, ::llistxattr)) {
+    if (!attribute.starts_with(kOverlay)) continue;
+    const bool writable = ::geteuid() == 0 || (mode & S_IWUSR) != 0;
+    if (attribute == kOpaque || !writable || ::lremovexattr(path.c_str(), attribute.c_str()) < 0) return false;
+  }
+  return true;
+}
+
 Result<void> copy_bytes(int from, int to, std::string_view path) {
   struct stat status{};
   if (::fstat(from, &status) < 0) return call_failed(errno, "fstat", "copy", path);
   if (share_bytes(from, to) == 1) return {};
+  constexpr off_t kSmall = 1U << 16, kBlock = 512;
+  if (status.st_size <= kSmall && status.st_blocks * kBlock >= status.st_size)  // no holes to look for
+    return copy_range(from, to, 0, status.st_size, path);
   for (off_t at = 0; at < status.st_size;) {
     off_t data = ::lseek(from, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;  // a hole up to the end

@@ -31,6 +31,19 @@ struct ParentAndName {
   std::string name;
 };
 Result<ParentAndName> open_parent(int root, const std::string& path);
+// The same for names that come one directory after the other, as walk() lists them: that of the last one stays open.
+struct Spot {
+  int dir;  // of the LastFolder, until it finds the next one
+  std::string name;
+};
+class LastFolder {
+ public:
+  Result<Spot> find(int root, const std::string& path);
+
+ private:
+  UniqueFd fd_;
+  std::string path_;
+};
 std::string_view parent_path(std::string_view path) noexcept;  // "" for "a"
 std::string join_path(std::string_view folder, std::string_view name);
 bool within(std::string_view path, std::string_view folder) noexcept;  // relative paths; everything is within ""
@@ -60,6 +73,8 @@ Result<void> make_opaque(int directory);
 bool is_copy_of(int upper, int lower) noexcept;
 bool has_overlay_attributes(int fd);            // an O_PATH descriptor will do
 void drop_overlay_attributes(int fd) noexcept;  // of what may be written to
+// Takes them from what stands there, not through a link. False: some stay, or it is opaque.
+bool take_overlay_attributes(int dir, const std::string& name, mode_t mode) noexcept;
 
 // Bytes, holes kept, shared where the file system can. Neither owner nor mode.
 Result<void> copy_bytes(int from, int to, std::string_view path);

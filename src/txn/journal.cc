@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -28,31 +29,72 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr std::uint64_t kMostJournal = 1U << 30;
+// 2: steps that take what is new from a layer (Op::layer), which who knows only 1 would not find; trees are packed.
+constexpr int kOldestVersion = 1, kVersion = 2;
 constexpr std::string_view kElsewhere = policy::kCommitStage;
 
 Json to_json(const Identity& identity) { return Json::array({identity.type, identity.ino, identity.size, identity.mtime}); }
 
 Identity identity_from(const Json& json) { return {json.at(0), json.at(1), json.at(2), json.at(3)}; }
 
-Json to_json(const std::map<std::string, Identity>& tree) {
-  Json json = Json::object();
-  for (const auto& [path, identity] : tree) json[path] = to_json(identity);
-  return json;
+using Tree = std::map<std::string, Identity>;
+
+template <class Number>
+void pack(std::string& bytes, Number number) {
+  bytes.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-std::map<std::string, Identity> tree_from(const Json& json) {
-  std::map<std::string, Identity> tree;
+template <class Number>
+Number unpack(std::string_view& bytes) {
+  Number number = 0;
+  if (bytes.size() < sizeof number) throw std::exception();
+  std::memcpy(&number, bytes.data(), sizeof number);
+  bytes.remove_prefix(sizeof number);
+  return number;
+}
+
+// A directory may hold a hundred thousand names: as values of JSON they would be half of what a commit takes.
+std::string pack(const Tree& tree) {
+  std::string bytes;
+  for (const auto& [path, identity] : tree) {
+    pack(bytes, identity.type), pack(bytes, identity.ino), pack(bytes, identity.size), pack(bytes, identity.mtime);
+    pack(bytes, static_cast<std::uint32_t>(path.size()));
+    bytes += path;
+  }
+  return bytes;
+}
+
+Tree unpack_tree(std::string_view bytes) {
+  Tree tree;
+  while (!bytes.empty()) {
+    Identity identity;
+    identity.type = unpack<std::uint32_t>(bytes);
+    identity.ino = unpack<std::uint64_t>(bytes);
+    identity.size = unpack<std::uint64_t>(bytes);
+    identity.mtime = unpack<std::int64_t>(bytes);
+    const auto length = unpack<std::uint32_t>(bytes);
+    if (bytes.size() < length) throw std::exception();
+    tree.emplace_hint(tree.end(), bytes.substr(0, length), identity);
+    bytes.remove_prefix(length);
+  }
+  return tree;
+}
+
+Tree tree_from(const Json& json) {
+  if (json.is_string()) return unpack_tree(json.get_ref<const std::string&>());
+  Tree tree;  // version 1
   for (const auto& [path, identity] : json.items()) tree.emplace(path, identity_from(identity));
   return tree;
 }
 
 Json to_json(const Op& op) {
   Json json = {{"kind", static_cast<int>(op.kind)}, {"path", op.path}, {"number", op.number}, {"staged", to_json(op.staged)}};
+  if (op.layer != 0) json["layer"] = op.layer;
   if (op.before) json["before"] = to_json(*op.before);
-  json["tree"] = to_json(op.tree);
-  json["staged_tree"] = to_json(op.staged_tree);
+  if (!op.tree.empty()) json["tree"] = pack(op.tree);
+  if (!op.staged_tree.empty()) json["staged_tree"] = pack(op.staged_tree);
   json["mode"] = {op.old_mode, op.mode};
-  json["attributes"] = {op.old_attributes, op.attributes};
+  if (!op.old_attributes.empty() || !op.attributes.empty()) json["attributes"] = {op.old_attributes, op.attributes};
   return json;
 }
 
@@ -61,12 +103,14 @@ Op op_from(const Json& json) {
   op.kind = static_cast<Op::Kind>(json.at("kind").get<int>());
   op.path = json.at("path").get<std::string>();
   op.number = json.at("number");
+  op.layer = json.value("layer", LayerId{0});
   op.staged = identity_from(json.at("staged"));
   if (json.contains("before")) op.before = identity_from(json.at("before"));
-  op.tree = tree_from(json.at("tree"));
-  op.staged_tree = tree_from(json.at("staged_tree"));
+  if (json.contains("tree")) op.tree = tree_from(json.at("tree"));
+  if (json.contains("staged_tree")) op.staged_tree = tree_from(json.at("staged_tree"));
   op.old_mode = json.at("mode").at(0);
   op.mode = json.at("mode").at(1);
+  if (!json.contains("attributes")) return op;
   op.old_attributes = json.at("attributes").at(0).get<std::map<std::string, std::string>>();
   op.attributes = json.at("attributes").at(1).get<std::map<std::string, std::string>>();
   return op;
@@ -91,7 +135,8 @@ std::string random_name() {
 }  // namespace
 
 std::string encode(const Record& record) {
-  Json root = {{"version", 1}, {"whole", record.whole}, {"paths", record.paths}, {"ops", Json::array()}, {"closed", record.closed}};
+  Json root = {
+      {"version", kVersion}, {"whole", record.whole}, {"paths", record.paths}, {"ops", Json::array()}, {"closed", record.closed}};
   for (const Op& op : record.ops) root["ops"].push_back(to_json(op));
   std::string bytes;
   Json::to_cbor(root, bytes);
@@ -101,7 +146,8 @@ std::string encode(const Record& record) {
 Result<Record> decode_record(std::string_view bytes) {
   try {
     const Json root = Json::from_cbor(bytes);
-    if (root.at("version") != 1) throw std::exception();
+    const int version = root.at("version");
+    if (version < kOldestVersion || version > kVersion) throw std::exception();
     Record record;
     record.whole = root.at("whole");
     record.paths = root.at("paths").get<std::vector<std::string>>();
@@ -124,7 +170,7 @@ Result<Journal> Journal::begin(const Transaction& transaction) {
   if (!journal.dir_.valid()) return call_failed(errno, "openat", "begin a commit in", transaction.name());
   int parent = journal.dir_.get();
   std::string name = "stage";
-  if (!same_mount(journal.dir_.get(), store.workspace())) {
+  if (!same_mount(journal.dir_.get(), store.workspace()) || !same_mount(store.layers(), store.workspace())) {
     parent = store.workspace();
     name = random_name();
     journal.stage_path_ = name;

@@ -5,7 +5,8 @@
 // way. Modes and times of new directories come last, in reverse order: filling a directory changes its times,
 // and needs a mode that allows it.
 //
-// Files come in three ways, the cheapest first. A file of several names becomes a hard link to the host's own
+// What is new and nothing but the last layer's is not staged at all: its step takes it from there (handover.h). Other files come in
+// three ways, the cheapest first. A file of several names becomes a hard link to the host's own
 // file where its bytes are still the host's, or to the name that was staged before it. A file of the layer
 // that ends with this commit is handed over by a hard link, after overlayfs' attributes are removed.
 // Everything else is copied.
@@ -43,20 +44,33 @@ Identity identity_of(const struct stat& status) {
 
 Result<void> Stager::add(const PlannedChange& chosen) {
   const Delta& delta = chosen.delta;
-  // Below something that is put or removed as a whole?
-  if (!ops_.empty() && ops_.back().path != delta.path && within(delta.path, ops_.back().path) &&
-      ops_.back().kind != Op::Kind::kMeta) {
+  if (is_below_last(delta.path)) {
     Op& above = ops_.back();
     const std::string inner = delta.path.substr(above.path.size() + 1);
     if (delta.lower) above.tree.emplace(inner, identity_of(*delta.lower));
     if (!delta.upper) return {};
-    const auto spot = BELLJAR_TRY(open_parent(stage_, format("n{}/{}", above.number, inner)));
-    above.staged_tree.emplace(inner, BELLJAR_TRY(make(chosen, spot.parent.get(), spot.name)));
+    const auto spot = BELLJAR_TRY(in_stage_.find(stage_, format("n{}/{}", above.number, inner)));
+    above.staged_tree.emplace(inner, BELLJAR_TRY(make(chosen, spot.dir, spot.name)));
     return {};
   }
   if (!delta.upper) return remove(delta);
   const bool both_directories = delta.lower && S_ISDIR(delta.lower->st_mode) && S_ISDIR(delta.upper->st_mode);
   return both_directories || !chosen.content ? meta(chosen) : put(chosen);
+}
+
+bool Stager::is_below_last(const std::string& path) const {
+  return !ops_.empty() && ops_.back().kind != Op::Kind::kMeta && ops_.back().path != path && within(path, ops_.back().path);
+}
+
+void Stager::add_as_is(std::span<const PlannedChange> tree, LayerId layer) {
+  const Delta& top = tree.front().delta;
+  Op op = next_op(Op::Kind::kPut, top);
+  op.layer = layer;
+  op.mode = top.upper->st_mode & 07777U;
+  op.staged = identity_of(*top.upper);
+  for (const PlannedChange& one : tree.subspan(1))
+    op.staged_tree.emplace_hint(op.staged_tree.end(), one.delta.path.substr(top.path.size() + 1), identity_of(*one.delta.upper));
+  ops_.push_back(std::move(op));
 }
 
 Result<void> Stager::put(const PlannedChange& chosen) {
@@ -107,17 +121,17 @@ Result<Identity> Stager::make(const PlannedChange& chosen, int parent, const std
 }
 
 Result<void> Stager::make_file(const Delta& delta, int parent, const std::string& name) {
-  const auto source = BELLJAR_TRY(open_parent(store_.layers(), layer_path(delta.layer, delta.path)));
+  const auto source = BELLJAR_TRY(in_layers_.find(store_.layers(), layer_path(delta.layer, delta.path)));
   if (delta.upper->st_nlink > 1) {
     if (link_to_host(delta, parent, name)) return {};
     const auto [known, fresh] = linked_.try_emplace({delta.upper->st_dev, delta.upper->st_ino}, std::string());
     if (!fresh && ::linkat(stage_, known->second.c_str(), parent, name.c_str(), 0) == 0) return {};
-    BELLJAR_CHECK(copy_node(source.parent.get(), source.name, parent, name));
+    BELLJAR_CHECK(copy_node(source.dir, source.name, parent, name));
     known->second = staged_path(delta.path);
     return {};
   }
-  if (BELLJAR_TRY(hand_over(delta, source.parent.get(), source.name, parent, name))) return {};
-  return copy_node(source.parent.get(), source.name, parent, name);
+  if (BELLJAR_TRY(hand_over(delta, source.dir, source.name, parent, name))) return {};
+  return copy_node(source.dir, source.name, parent, name);
 }
 
 void Stager::keep(const Delta& delta) {
@@ -165,9 +179,7 @@ Result<void> Stager::make_directory(const Delta& delta, int parent, const std::s
 
 // Of its own number, or below that of what it lies in.
 std::string Stager::staged_path(const std::string& path) const {
-  const bool below =
-      !ops_.empty() && path != ops_.back().path && within(path, ops_.back().path) && ops_.back().kind == Op::Kind::kPut;
-  if (!below) return format("n{}", ops_.size());
+  if (!is_below_last(path)) return format("n{}", ops_.size());
   return format("n{}/{}", ops_.back().number, path.substr(ops_.back().path.size() + 1));
 }
 

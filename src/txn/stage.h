@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "base/unique_fd.h"
 #include "belljar/result.h"
 #include "txn/base.h"
+#include "txn/files.h"
 #include "txn/store.h"
 #include "txn/walk.h"
 
@@ -33,6 +35,7 @@ struct Op {
   Kind kind = Kind::kPut;
   std::string path;
   std::uint64_t number = 0;              // "n5" is the new thing in the stage; "o5" the old one, if it could not be exchanged
+  LayerId layer = 0;                     // kPut: the new thing lies in that layer under `path`, and not in the stage; 0: it does
   std::optional<Identity> before;        // on the host; none: nothing may be there
   std::map<std::string, Identity> tree;  // of a directory that is removed: all that it may hold, relative to it
   Identity staged;                       // kPut
@@ -67,6 +70,10 @@ class Stager {
   void keep(const Delta& delta);
   // In the order of walk(): parents first.
   Result<void> add(const PlannedChange& chosen);
+  // Instead of add() for each of them: a new name that stays where it is in `layer` until its step (handover.h).
+  void add_as_is(std::span<const PlannedChange> tree, LayerId layer);
+  // It lies below what was added last and goes as a whole.
+  bool is_below_last(const std::string& path) const;
   Result<std::vector<Op>> finish_all();
 
  private:
@@ -87,6 +94,7 @@ class Stager {
   int stage_;
   std::optional<LayerId> may_link_;
   std::vector<Op> ops_;
+  LastFolder in_stage_, in_layers_;
   // A new directory gets what filling it would change when all of it is there.
   struct Finish {
     std::string path;  // below the stage

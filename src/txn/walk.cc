@@ -46,7 +46,7 @@ class Walker {
 
   Result<std::vector<Delta>> run(const std::vector<LayerId>& chain) {
     MergedDirectory root{"", {chain.rbegin(), chain.rend()}, false};
-    Delta top{"", chain.back(), std::nullopt, find_status(store_.workspace(), "")};
+    Delta top{.path = "", .layer = chain.back(), .upper = std::nullopt, .lower = find_status(store_.workspace(), "")};
     const UniqueFd up(open_beneath(store_.layers(), layer_path(chain.back(), ""), O_PATH | O_DIRECTORY));
     top.upper = find_status(up.get(), "");
     if (!top.upper) return call_failed(ENOENT, "openat2", "open the layer", layer_path(chain.back(), ""));
@@ -89,14 +89,19 @@ class Walker {
     return {};
   }
 
+  // Its own delta is the last one.
   Result<void> walk_directory(const MergedDirectory& directory) {
+    const std::size_t own = deltas_.size() - 1;
     std::vector<UniqueFd> fds;
     std::map<std::string, TopEntry> names;
+    bool plain = directory.layers.size() == 1;
     for (std::size_t i = 0; i < directory.layers.size(); ++i) {
       fds.push_back(BELLJAR_TRY(open_layer(directory.layers[i], directory.path)));
       for (std::string& name : BELLJAR_TRY(names_in(fds.back(), directory.path))) {
         if (names.contains(name)) continue;
-        if (const auto status = find_status(fds.back().get(), name)) names.emplace(std::move(name), TopEntry{i, *status});
+        const auto status = find_status(fds.back().get(), name);
+        plain = plain && status && !is_whiteout(*status);
+        if (status) names.emplace(std::move(name), TopEntry{i, *status});
       }
     }
     UniqueFd host(open_beneath(store_.workspace(), directory.path, O_RDONLY | O_DIRECTORY));
@@ -106,6 +111,7 @@ class Walker {
       for (std::string& name : BELLJAR_TRY(names_in(host, directory.path)))
         all.try_emplace(std::move(name), TopEntry{directory.layers.size(), {}});
     }
+    deltas_[own].plain = plain;
     for (const auto& [name, top] : all) BELLJAR_CHECK(visit(directory, fds, host.get(), name, top));
     return {};
   }
@@ -117,7 +123,7 @@ class Walker {
     if (top.index == directory.layers.size() || is_whiteout(top.status)) {
       return lower ? removed(path, *lower) : Result<void>();
     }
-    deltas_.push_back({path, directory.layers[top.index], top.status, lower});
+    deltas_.push_back({.path = path, .layer = directory.layers[top.index], .upper = top.status, .lower = lower});
     if (!S_ISDIR(top.status.st_mode))
       return lower && S_ISDIR(lower->st_mode) ? unless_closed(removed_below(path), path) : Result<void>();
     if (descend_ == Descend::kWhereTheHostHasOne && (!lower || !S_ISDIR(lower->st_mode))) return {};
@@ -145,7 +151,7 @@ class Walker {
   }
 
   Result<void> removed(const std::string& path, const struct stat& lower) {
-    deltas_.push_back({path, 0, std::nullopt, lower});
+    deltas_.push_back({.path = path, .layer = 0, .upper = std::nullopt, .lower = lower});
     const bool directory = S_ISDIR(lower.st_mode) && descend_ == Descend::kEverywhere;
     return directory ? unless_closed(removed_below(path), path) : Result<void>();
   }

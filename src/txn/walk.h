@@ -22,6 +22,8 @@ struct Delta {
   std::optional<struct stat> upper;  // as the transaction shows it
   std::optional<struct stat> lower;  // as the host has it now
   bool unread = false;               // a directory that we may not read, in the layer or on the host: its contents are missing
+  // A directory that no other layer adds to, and every name in it is listed: it holds no whiteout.
+  bool plain = false;
 };
 
 // Whether the walk goes into directories that are new as a whole.

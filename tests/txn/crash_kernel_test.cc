@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <sys/user.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -60,6 +61,7 @@ bool changes_something(const user_regs_struct& regs) {
     case SYS_utimensat:
     case SYS_fsetxattr:
     case SYS_fremovexattr:
+    case SYS_lremovexattr:
       return true;
     default:
       return false;
@@ -114,7 +116,8 @@ Ended run_killed(const std::function<int()>& work, int at, Where where) {
 }
 
 // Everything that a commit can do: files added, changed, merged, removed, replaced by a directory and back, whole trees, modes,
-// links, hard links, an attribute, and a directory that its owner may not write to.
+// links, hard links, a directory that its owner may not write to, and new directories: those that go as they are, with marks of
+// overlayfs, closed ones and links in them, and those that are made anew for a whiteout or for a link to outside.
 constexpr int kMany = 16;
 
 void fill(const Workbench& bench) {
@@ -146,6 +149,18 @@ void change(const Workbench& bench) {
     Workbench::put(up, "closed/f", "new\n");
     must(::chmod((up + "/closed").c_str(), 0555));
     must(::symlink("mod0", (up + "/link").c_str()));
+    Workbench::put(up, "whole/a/b/f", "f\n");
+    Workbench::put(up, "whole/a/marked", "m\n");
+    must(::setxattr((up + "/whole/a/marked").c_str(), "user.overlay.origin", "", 0, 0));
+    must(::symlink("a", (up + "/whole/link").c_str()));
+    must(::link((up + "/whole/a/b/f").c_str(), (up + "/whole/same").c_str()));
+    Workbench::put(up, "whole_shut/f", "f\n", 0444);
+    must(::chmod((up + "/whole_shut").c_str(), 0555));
+    Workbench::put(up, "holed/f", "f\n");
+    Workbench::white_out(up, "holed/gone");
+    Workbench::put(up, "linked_out/f", "f\n");
+    must(::link((up + "/linked_out/f").c_str(), (up + "/outside").c_str()));
+    Workbench::put(up, "opaque/below/new", "n\n");
     Workbench::put(up, "hard1", "linked\n");
     must(::link((up + "/hard1").c_str(), (up + "/hard2").c_str()));
   });

@@ -1,0 +1,35 @@
+// New names that go from a layer to the workspace as they are, each by one rename with all that is below it.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "txn/stage.h"
+#include "txn/store.h"
+
+namespace belljar::txn {
+
+class Handover {
+ public:
+  // `layer`: of a transaction that ends with this commit, on the workspace's mount.
+  Handover(const Store& store, LayerId layer) : store_(store), layer_(layer) {}
+
+  // `tree`: a name that the host does not have, and all that is below it in the layers, as walk() lists it. False where the whole
+  // is not just what the workspace is to have: another layer or a merge adds to it, a file in it has a name elsewhere, marks of
+  // overlayfs cannot be taken away. Those that can are gone afterwards.
+  bool fits(std::span<const PlannedChange> tree);
+
+ private:
+  bool can_leave(const Delta& top);
+  bool take_marks(const Delta& delta);
+  int folder_of(const std::string& path);
+
+  const Store& store_;
+  LayerId layer_;
+  UniqueFd folder_;  // in the layer; its names come one after the other
+  std::string folder_path_;
+  bool folder_is_open_ = false;  // names can be taken out of it
+};
+
+}  // namespace belljar::txn
