@@ -195,9 +195,9 @@ struct TreeLock::TreeFile {
 
   // With the folder locked. `file` is open.
   Result<void> join(const std::string& path) {
-    // All of it has its place on the disk: a page without one could not be written to later. Only this call makes it that long.
+    // All of it has its place on the disk: a page without one could not be written to later.
     struct stat status{};
-    const bool whole = ::fstat(file.get(), &status) == 0 && status.st_size >= kFileSize;
+    const bool whole = ::fstat(file.get(), &status) == 0 && status.st_size >= kFileSize && status.st_blocks * 512 >= kFileSize;
     const int error = whole ? 0 : ::posix_fallocate(file.get(), 0, kFileSize);
     if (error != 0) return failed(error, "posix_fallocate", path);
     void* const mapped = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);

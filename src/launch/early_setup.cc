@@ -3,7 +3,7 @@
 // Planner and worker hand over by two words. `inputs` grows as the planner knows more: first the hidden names,
 // which take longest to make, then the rest of the stage, or that nothing more comes; last a user's child. `ready`
 // says that all but the names is there, which is what a start waits for (take()); the names are awaited by
-// the child, over a pipe, when it mounts the masks. So between two names the worker looks whether more has
+// the child, over a pipe, when it mounts the masks. So between two names root's worker looks whether the rest has
 // become known, and does that first.
 //
 // Root's worker is a thread: namespaces are made by unshare(2) on it alone and kept by descriptors of
@@ -11,7 +11,11 @@
 // namespace, which no thread may enter alone: that worker is a process that shares memory and descriptors
 // (CLONE_VM, CLONE_FILES). The sandbox's child must be born in its namespaces and see the finished plan, so the
 // worker clones it: a copy of this memory at that moment, with this process as its parent (CLONE_PARENT), as if it
-// had been cloned here. It runs on its copy of the worker's stack.
+// had been cloned here. It runs on its copy of the worker's stack. The names are done before; then the worker ends, and
+// the child goes on inside only when this process has reaped it (the same pipe).
+//
+// A process may be killed or stopped by others, or by a filter around us: whoever waits for it here watches its
+// pidfd as well, and after kPatience goes on without it.
 //
 // The worker allocates nothing (a thread that does gets a malloc arena of its own), handles no signal of the host
 // program, and calls the kernel by raw_call(): a process that shares memory shares errno.
@@ -23,6 +27,7 @@
 #include <limits.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -33,10 +38,12 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <memory>
 #include <span>
@@ -46,6 +53,8 @@
 #include "base/unique_fd.h"
 #include "launch/child.h"
 #include "launch/idmap.h"
+#include "launch/instrumented.h"
+#include "launch/launcher.h"
 #include "launch/plan.h"
 #include "launch/raw.h"
 #include "launch/stage.h"
@@ -54,6 +63,13 @@ namespace belljar::launch {
 namespace {
 
 constexpr std::size_t kStack = 128U << 10;  // a user's child lives on a copy of it
+constexpr std::size_t kGuard = 4096;        // below it
+constexpr auto kPatience = std::chrono::seconds(2);
+
+bool has_ended(const UniqueFd& pidfd, int patience_ms) noexcept {
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  return ::poll(&ended, 1, patience_ms) == 1;
+}
 
 // A word that grows, for those who share memory.
 class Word {
@@ -67,6 +83,16 @@ class Word {
     unsigned seen = get();
     for (; (seen & bits) == 0; seen = get()) raw_call(SYS_futex, as_long(&value_), FUTEX_WAIT, static_cast<long>(seen));
     return seen;
+  }
+  // False: `process` has ended without, or kPatience is over.
+  bool await(unsigned bits, const UniqueFd& process) const noexcept {
+    constexpr timespec kLook{0, 20'000'000};
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    for (unsigned seen = get(); (seen & bits) == 0; seen = get()) {
+      raw_call(SYS_futex, as_long(&value_), FUTEX_WAIT, static_cast<long>(seen), as_long(&kLook));
+      if (has_ended(process, 0) || std::chrono::steady_clock::now() > end) return (get() & bits) != 0;
+    }
+    return true;
   }
 
  private:
@@ -89,7 +115,9 @@ struct EarlySetup::Work {
   pthread_t thread{};
   // a user's
   pid_t process = -1;
+  UniqueFd pidfd;
   long parent = 0;
+  int names_status = 0;
   long umask = 0;  // the caller's, for the child
   void* stack = MAP_FAILED;
   clone_args arguments{};
@@ -97,7 +125,7 @@ struct EarlySetup::Work {
   long child = -EAGAIN;
 
   ~Work() {
-    if (stack != MAP_FAILED) ::munmap(stack, kStack);
+    if (stack != MAP_FAILED) ::munmap(stack, kGuard + kStack);
   }
 
   // Only this thread changes its namespaces, and it ends soon: the descriptors hold them.
@@ -163,19 +191,13 @@ struct EarlySetup::Work {
     return status;
   }
 
-  // The names alone: the rest may need mounts, which belong to the child's own tree.
+  // Its names alone: the rest may need mounts, which belong to the child's own tree. Without it the child makes both.
   void make_own_stage() noexcept {
-    int ends[2];
     if ((inputs.await(kNames | kNoMore) & kNames) == 0) return;
     const int stage = make_filesystem("tmpfs", stage_options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (stage < 0) return;
-    if (raw_call(SYS_pipe2, as_long(ends), O_CLOEXEC) < 0) {
-      raw_call(SYS_close, stage);
-      return;
-    }
+    names_status = run_stage_ops(stage, names, MayBind::kNo);
     made.stage = UniqueFd(stage);
-    made.names = UniqueFd(ends[0]);
-    tell = UniqueFd(ends[1]);
   }
 
   void clone_child() noexcept {
@@ -185,31 +207,30 @@ struct EarlySetup::Work {
     if (child == -ENOSYS && (arguments.flags & CLONE_INTO_CGROUP) == 0)
       child = raw_call(SYS_clone, static_cast<long>(arguments.flags), 0, static_cast<long>(arguments.pidfd));
     if (child == 0) enter_sandbox(*context);
-    raw_call(SYS_umask, 0);
     outputs.add(kCloned);
   }
 
   static int run_as_user(void* argument) noexcept {
     auto& work = *static_cast<Work*>(argument);
-    // No pid namespace ends it with the parent, which may be gone before this is armed.
+    // No pid namespace ends it with the parent, which may be gone before this is armed. It is not where processes born here go to
+    // another pid namespace; that is not for us.
     raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
-    if (raw_call(SYS_getppid) != work.parent) raw_call(SYS_exit, 1);
     work.umask = raw_call(SYS_umask, 0);
-    work.made.entered = work.enter_own_namespaces() == 0;
+    const bool ours = raw_call(SYS_getppid) == work.parent;
+    work.made.entered = ours && work.enter_own_namespaces() == 0;
     if (work.made.entered) work.make_own_stage();
-    const int stage = work.made.stage.get();  // the planner takes the object
     work.outputs.add(kReady);
-    if (!work.made.entered) return 0;
-    int status = 0;
-    bool cloned = false;
-    for (const MountOp& op : work.names) {
-      if (status < 0 || stage < 0) break;
-      if (!cloned && work.has(kChild)) work.clone_child(), cloned = true;
-      status = run_stage_op(stage, op, MayBind::kNo);
-    }
-    if (work.tell.valid()) raw_call(SYS_write, work.tell.get(), as_long(&status), sizeof status);
-    if (!cloned && (work.inputs.await(kChild | kEnd) & kChild) != 0) work.clone_child();
+    if (work.made.entered && (work.inputs.await(kChild | kEnd) & kChild) != 0) work.clone_child();
     return 0;
+  }
+
+  // Ends it whatever it does. By the planner, as what follows.
+  void reap() noexcept {
+    if (process < 0) return;
+    if (!has_ended(pidfd, std::chrono::milliseconds(kPatience).count())) ::kill(process, SIGKILL);
+    while (::waitpid(process, nullptr, __WALL) < 0 && errno == EINTR) {
+    }
+    process = 0;
   }
 };
 
@@ -228,11 +249,13 @@ std::unique_ptr<EarlySetup> EarlySetup::begin(const EarlySetupOptions& options) 
   if (!options.as_user) {
     if (::pthread_create(&work->thread, &attributes, Work::run, work.get()) == 0) early->work_ = std::move(work);
   } else {
+    int pidfd = -1;
     work->parent = ::getpid();
-    work->stack = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-    if (work->stack != MAP_FAILED)
-      work->process =
-          ::clone(Work::run_as_user, static_cast<char*>(work->stack) + kStack, CLONE_VM | CLONE_FILES | CLONE_NEWUSER, work.get());
+    work->stack = ::mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+    if (!kInstrumented && work->stack != MAP_FAILED && ::mprotect(work->stack, kGuard, PROT_NONE) == 0)
+      work->process = ::clone(Work::run_as_user, static_cast<char*>(work->stack) + kGuard + kStack,
+                              CLONE_VM | CLONE_FILES | CLONE_PIDFD | CLONE_NEWUSER, work.get(), &pidfd);
+    work->pidfd = UniqueFd(pidfd);
     if (work->process >= 0) early->work_ = std::move(work);
   }
   ::pthread_sigmask(SIG_SETMASK, &old, nullptr);
@@ -245,9 +268,8 @@ EarlySetup::~EarlySetup() { end(); }
 void EarlySetup::end() {
   if (!work_) return;
   work_->inputs.add(Work::kNoMore | Work::kEnd);
-  if (work_->process < 0) ::pthread_join(work_->thread, nullptr);
-  while (work_->process > 0 && ::waitpid(work_->process, nullptr, __WALL) < 0 && errno == EINTR) {
-  }
+  if (work_->options.as_user) work_->reap();
+  else ::pthread_join(work_->thread, nullptr);
   work_.reset();
 }
 
@@ -266,19 +288,32 @@ void EarlySetup::make_rest(std::span<const MountOp> rest) {
 
 EarlySetup::Resources EarlySetup::take() {
   if (!work_) return {};
-  const bool complete = work_->has(work_->options.as_user ? Work::kNames : Work::kRest);
-  if (!complete) work_->inputs.add(Work::kNoMore);
-  work_->outputs.await(Work::kReady);
+  const bool as_user = work_->options.as_user;
+  if (!work_->has(as_user ? Work::kNames : Work::kRest)) work_->inputs.add(Work::kNoMore);
+  if (!as_user) work_->outputs.await(Work::kReady);
+  else if (!work_->outputs.await(Work::kReady, work_->pidfd)) return {};
   return std::move(work_->made);
 }
 
 long EarlySetup::clone(const clone_args& arguments, ChildContext& context) {
-  if (!work_) return -EAGAIN;
+  int ends[2];
+  if (!work_ || ::pipe2(ends, O_CLOEXEC) < 0) return -EAGAIN;
+  const UniqueFd names(ends[0]), tell(ends[1]);
   work_->arguments = arguments;
   work_->arguments.flags |= CLONE_PARENT;
   work_->context = &context;
+  context.names = names.get();
   work_->inputs.add(Work::kChild);
-  work_->outputs.await(Work::kCloned);
+  const bool cloned = work_->outputs.await(Work::kCloned, work_->pidfd);
+  work_->reap();
+  int* const pidfd = reinterpret_cast<int*>(arguments.pidfd);                   // NOLINT(performance-no-int-to-ptr)
+  if (!cloned && (work_->outputs.get() & Work::kCloned) == 0 && *pidfd >= 0) {  // killed between the two
+    ::syscall(SYS_pidfd_send_signal, *pidfd, SIGKILL, nullptr, 0);
+    await_end(UniqueFd(std::exchange(*pidfd, -1)));
+    work_->child = -EAGAIN;
+  }
+  const int status = work_->names_status;
+  if (work_->child > 0) (void)!::write(tell.get(), &status, sizeof status);
   return work_->child;
 }
 

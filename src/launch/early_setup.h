@@ -45,13 +45,14 @@ class EarlySetup {
   struct Resources {
     UniqueFd network, ipc, uts, users;
     UniqueFd stage;        // a detached mount with `rest` done, a user's without it
-    UniqueFd names;        // a pipe: an int, 0 or -errno, when the names are done
+    UniqueFd names;        // of root's: a pipe: an int, 0 or -errno, when the names are done
     bool entered = false;  // a user's namespaces are made, and clone() makes a child that is in them
   };
   // Waits until all but the names is there. For one sandbox: nothing is left for a second. `stage` must stay open until end().
   Resources take();
-  // A child of this process in a user's namespaces, which runs enter_sandbox(context); `arguments` say what else it shall have of
-  // its own. Its pid, or -errno. All signals must be blocked.
+  // A child of this process in a user's namespaces, which runs enter_sandbox(context); `arguments` say what else it shall have
+  // of its own. Its pid, or -errno: then there is none. Once; by the thread that called begin(), while that lives. All signals must
+  // be blocked. The worker is gone when it returns.
   long clone(const clone_args& arguments, ChildContext& context);
   void end();  // waits for the names
 

@@ -23,19 +23,10 @@
 #include <string_view>
 
 #include "launch/child.h"
+#include "launch/instrumented.h"
 
 namespace belljar::launch {
 namespace {
-
-// A sanitizer's records must stay: every access asks them.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kInstrumented = true;
-#elif defined(__has_feature)  // clang
-constexpr bool kInstrumented = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||
-                               __has_feature(memory_sanitizer) || __has_feature(hwaddress_sanitizer);
-#else
-constexpr bool kInstrumented = false;
-#endif
 
 struct Range {
   std::uintptr_t start = 0, end = 0;
@@ -218,6 +209,7 @@ bool has_shadow_stack() noexcept {
 }  // namespace
 
 int open_maps(ChildContext& context) noexcept {
+  // A sanitizer's records must stay: every access asks them.
   if (!kInstrumented && !context.one_shot && !has_shadow_stack()) context.maps = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   return 0;  // without /proc it keeps what it has
 }

@@ -27,6 +27,7 @@
 #include "kernel/pass_fds.h"
 #include "launch/become_command.h"
 #include "launch/child.h"
+#include "launch/instrumented.h"
 #include "launch/raw.h"
 #include "launch/wire.h"
 
@@ -58,12 +59,7 @@ void send_reply(const ChildContext& context, const wire::Reply& reply, const int
   kernel::send_fds<wire::kMaxFds>(context.control, &reply, sizeof reply, fds, static_cast<std::size_t>(count));
 }
 
-// A sanitizer knows the stacks of threads alone.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool kOwnStack = false;
-#else
-constexpr bool kOwnStack = true;
-#endif
+constexpr bool kOwnStack = !kInstrumented;            // a sanitizer knows the stacks of threads alone
 constexpr int kPollMs = 20, kMostStoppedPolls = 100;  // two seconds of a child that somebody stops
 constexpr int kPollsPerSignOfLife = 50;               // a second
 

@@ -285,7 +285,7 @@ class Starter {
     context_.uts = made_.uts.get();
     context_.users = made_.users.get();
     context_.stage = made_.stage.get();
-    if (made_.stage.valid()) context_.names = made_.names.get();
+    if (made_.stage.valid() && made_.names.valid()) context_.names = made_.names.get();
     context_.entered = made_.entered;
   }
 

@@ -164,7 +164,7 @@ struct Plan {
   unsigned short pty_rows = 0, pty_columns = 0;  // its size from the first moment
   std::string default_cwd = "/";
   std::vector<std::string> env;  // "K=V", the whole environment
-  // kRootMapped: namespaces and the stage, begun beforehand; without it the child makes them. Last, since it uses what is above.
+  // Namespaces and the stage, begun beforehand; without it the child makes them. Last, since it uses what is above.
   std::unique_ptr<EarlySetup> early;
 };
 

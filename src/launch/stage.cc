@@ -228,7 +228,10 @@ int await_names(ChildContext& context) noexcept {
   return helper < 0 && helpers_stage < 0 ? 0 : outcome.await();
 }
 
-int end_names(ChildContext&) noexcept {
+int end_names(ChildContext& context) noexcept {
+  if (context.names >= 0) {  // nothing was masked; the helper must be gone all the same
+    if (const int status = await_names(context); status < 0) return status;
+  }
   while (helper > 0 && ::waitpid(helper, nullptr, __WALL) < 0) {
     if (errno != EINTR) return -errno;
   }

@@ -248,8 +248,8 @@ void ViolationStore::note_last(KeptRun run) const {
   std::string text = to_json(run) + "\n";
   text.resize((text.size() + kBlock - 1) / kBlock * kBlock, ' ');
   const auto size = static_cast<off_t>(text.size());
-  if (!write_all(file.get(), text) || (status.st_size > size && ::ftruncate(file.get(), size) != 0))
-    ::unlinkat(directory.get(), name.c_str(), 0);
+  const bool whole = write_all(file.get(), text) && ::fstat(file.get(), &status) == 0;
+  if (!whole || (status.st_size > size && ::ftruncate(file.get(), size) != 0)) ::unlinkat(directory.get(), name.c_str(), 0);
   if (first) prune(directory);
 }
 

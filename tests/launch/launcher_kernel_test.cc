@@ -34,6 +34,7 @@
 #include "kernel/seccomp.h"
 #include "kernel/small_file.h"
 #include "launch/early_setup.h"
+#include "launch/instrumented.h"
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/eventually.h"
@@ -422,6 +423,7 @@ EarlySetupOptions early_options(const Plan& plan) {
 
 void begin_early(Plan& plan) {
   plan.early = EarlySetup::begin(early_options(plan));
+  if (kInstrumented && plan.early == nullptr) return;  // a user's
   ASSERT_NE(plan.early, nullptr);
   plan.early->make_names(std::string("mode=0755", 10), plan.stage_names);
   plan.early->make_rest(plan.stage_rest);
@@ -497,18 +499,19 @@ TEST_P(Early, ANameThatCannotBeHiddenFailsTheStart) {
 TEST_P(Early, IsGivenUpWithoutAPlan) {
   Plan plan = with_stage(GetParam());
   plan.early = EarlySetup::begin(early_options(plan));
-  ASSERT_NE(plan.early, nullptr);
+  ASSERT_TRUE(kInstrumented || plan.early != nullptr);
   plan.early.reset();  // returns, and leaves nothing
   plan = with_stage(GetParam());
   begin_early(plan);
 }
 
+std::string children() {
+  std::ifstream file("/proc/thread-self/children");
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
 // A user's helper is this process's child, and what it made goes with it.
 TEST_P(Early, LeavesNoProcessBehind) {
-  const auto children = [] {
-    std::ifstream file("/proc/thread-self/children");
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  };
   const std::string before = children();
   Plan plan = with_stage(GetParam());
   begin_early(plan);
@@ -531,6 +534,40 @@ TEST_P(Early, TheChildIsOurs) {
   while (std::getline(file, line) && !line.starts_with("PPid:")) {
   }
   EXPECT_EQ(line, "PPid:\t" + std::to_string(getpid()));
+}
+
+// Killed, or stopped so that it never answers: the child makes all of it itself.
+TEST_P(Early, AWorkerThatOthersEndIsDoneWithout) {
+  if (GetParam() == Kind::kRoot || kInstrumented) GTEST_SKIP() << "only a user's is a process";
+  for (const int signal : {SIGKILL, SIGSTOP}) {
+    const std::string before = children();
+    Plan plan = with_stage(GetParam());
+    begin_early(plan);
+    const std::string with_worker = children();  // the youngest is the last
+    ASSERT_TRUE(with_worker.starts_with(before)) << before << "; " << with_worker;
+    const pid_t worker = static_cast<pid_t>(std::stol(with_worker.substr(before.size())));
+    ASSERT_EQ(kill(worker, signal), 0);
+    const auto lines = lines_of(run(plan, {"sh", "-c", kLook}).out);
+    EXPECT_GT(lines.size(), 10U) << signal;
+    EXPECT_EQ(children(), before) << signal;
+  }
+}
+
+// Where children go to another pid namespace, it is the first process there and none of ours.
+TEST_P(Early, AWorkerInAnotherPidNamespaceIsNotUsed) {
+  if (GetParam() == Kind::kRoot || kInstrumented) GTEST_SKIP() << "only a user's is a process";
+  const pid_t apart = fork();
+  if (apart == 0) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0) _exit(2);
+    EarlySetupOptions options{.as_user = true};
+    options.inside_uid = options.outside_uid = geteuid();
+    options.inside_gid = options.outside_gid = getegid();
+    auto early = EarlySetup::begin(options);
+    _exit(early == nullptr || !early->take().entered ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(apart, &status, 0), apart);
+  EXPECT_EQ(status, 0);
 }
 
 // Ids that may not be mapped: nothing made beforehand is used, and the start says what it always says.
