@@ -75,6 +75,9 @@ struct CommitOptions {
   std::vector<std::string> paths;
   // Whose `protect` and `entries` hold for what is committed. The default protects the built-in names and no others.
   Filesystem filesystem;
+  // The workspace's own git directory stays, as in a run without a transaction (unless filesystem.allow_git_removal): for a commit
+  // that nobody looked at before.
+  bool keep_git = false;
   Judge judge;  // in addition to them; may be empty
 };
 

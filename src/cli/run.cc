@@ -234,6 +234,7 @@ class CommitAtEnd {
     launch::await_end(std::exchange(ran.leaving, UniqueFd()));
     txn::CommitOptions options;
     options.filesystem = policy.filesystem;
+    options.keep_git = true;  // `belljar commit` takes its removal: who gives it could see it in the diff
     const auto committed = txn::commit(place_, options);
     record.uncommitted = !committed || !committed->applied;
     record.commit = commit_json(committed ? *committed : txn::CommitResult());

@@ -25,6 +25,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <ctime>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
 #include "broker/git_names.h"
+#include "kernel/worktree.h"
 #include "policy/paths.h"
 #include "txn/base.h"
 #include "txn/compare.h"
@@ -137,19 +139,35 @@ Act act_of(const Change& change) {
   return change.kind == ChangeKind::kAdded ? Act::kCreate : Act::kWrite;
 }
 
+broker::FileRulesOptions options_of(const Place& place, const CommitOptions& given) {
+  broker::FileRulesOptions options{.filesystem = given.filesystem, .roots = {place.workspace}, .exempt = {}, .hold_paths = true};
+  if (!given.keep_git || given.filesystem.allow_git_removal) return options;
+  options.keep_git = {place.workspace};
+  options.has_git = [](const std::string& root) {
+    struct stat now{};
+    return ::lstat((root + "/.git").c_str(), &now) == 0;
+  };
+  options.is_git = [](const std::string& root) { return kernel::is_git_directory(root); };
+  return options;
+}
+
 class Rules {
  public:
-  Rules(const Place& place, const Filesystem& filesystem)
-      : place_(place),
-        workspace_(place.workspace),
-        rules_({.filesystem = filesystem, .roots = {place.workspace}, .exempt = {}, .hold_paths = true}) {}
+  Rules(const Place& place, const CommitOptions& options)
+      : place_(place), workspace_(place.workspace), rules_(options_of(place, options)) {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    rules_.begin_run(now);
+  }
 
   std::optional<std::string> operator()(const Candidate& candidate) const {
     const Change& change = candidate.change;
     if (change.path.empty()) return std::nullopt;
     const bool directory = (change.kind == ChangeKind::kDeleted ? change.before : change.after).kind == FileKind::kDirectory;
     const std::string path = workspace_ + "/" + change.path;
-    const broker::Ruling ruling = rules_.rule_for(act_of(change), path, directory, Around(candidate));
+    broker::Ruling ruling = rules_.rule_for(act_of(change), path, directory, Around(candidate));
+    if (change.kind == ChangeKind::kDeleted && ruling.answer == broker::Answer::kAllow && is_kept(path))
+      ruling = rules_.removal_rule(path, Around(candidate));
     switch (ruling.answer) {
       case broker::Answer::kAllow:
         if (auto objection = judge_host(candidate, path, directory)) return objection;
@@ -166,6 +184,13 @@ class Rules {
   }
 
  private:
+  // Of the workspace's git directory, what git itself never removes. Who removed the rest a commit cannot know: git gc, perhaps.
+  bool is_kept(const std::string& path) const {
+    constexpr std::string_view kLasting[] = {"HEAD", "config", "objects", "refs"};
+    return rules_.keeps_git(path) ||
+           (std::ranges::find(kLasting, file_name(path)) != std::end(kLasting) && rules_.keeps_git(parent_of(path)));
+  }
+
   const Result<Shown>& shown() const {
     std::call_once(shown_once_, [this] { shown_.emplace(read_shown(place_)); });
     return *shown_;
@@ -239,7 +264,7 @@ class Rules {
 }  // namespace
 
 Result<CommitResult> commit(const Place& place, const CommitOptions& options) {
-  const Rules rules(place, options.filesystem);
+  const Rules rules(place, options);
   return commit_with(place, options, [&rules](const Candidate& candidate) { return rules(candidate); });
 }
 

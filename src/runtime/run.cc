@@ -281,15 +281,21 @@ Result<RunOutcome> run_in_transaction(backend::Backend& backend, const Policy& p
   BELLJAR_CHECK(check_transaction_mode(policy));
   txn::Transaction transaction = BELLJAR_TRY(txn::Transaction::open(where, txn::Store::Open::kCreate, txn::Access::kChange));
   const txn::Layers layers = BELLJAR_TRY(txn::begin_run(transaction));
+  transaction.note_running(0);
   place.layers = to_layers(layers);
   const std::string growing = layers.pool + "/" + place.layers->upper;
   bool launched = false;
   RunSettings watched = settings;
   if (watched.launched == nullptr) watched.launched = &launched;
+  watched.on_started = [&](int init_pid) {
+    transaction.note_running(init_pid);
+    if (settings.on_started) settings.on_started(init_pid);
+  };
   Result<RunOutcome> ran = RunOutcome();
   do {
     auto prepared = backend.prepare(policy, place);
     if (!prepared) {
+      transaction.note_ended();
       (void)transaction.end_if_new();
       return std::move(prepared).error();
     }
@@ -298,6 +304,9 @@ Result<RunOutcome> run_in_transaction(backend::Backend& backend, const Policy& p
     ran = Runner(*std::move(prepared), policy, command, growing, watched, interception).go(begun);
     // The overlay is the transaction itself; without the rest it goes on, as any run.
   } while (!ran && !ran.error().call().starts_with("tree: overlay") && drop_unavailable(ran.error(), place));
+  // Nobody else works on the layer while something in it may still write.
+  if (ran) launch::await_end(std::exchange(ran->leaving, UniqueFd()));
+  transaction.note_ended();
   const bool never_began = ran ? ran->start_failure.has_value() : !*watched.launched;
   const bool ended = never_began && transaction.end_if_new();
   if (!ran) return explain_overlay(std::move(ran).error(), where);

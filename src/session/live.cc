@@ -189,6 +189,7 @@ Result<std::shared_ptr<LiveInstance>> LiveSandbox::make_instance(const CancelTok
     if (!transaction_)
       transaction_ = BELLJAR_TRY(txn::Transaction::open(*lifecycle_.transaction, txn::Store::Open::kCreate, txn::Access::kChange));
     const txn::Layers layers = BELLJAR_TRY(txn::begin_run(*transaction_));
+    transaction_->note_running(0);
     place.layers = runtime::to_layers(layers);
     options.growing = layers.pool + "/" + place.layers->upper;
   }
@@ -217,6 +218,7 @@ Result<std::shared_ptr<LiveInstance>> LiveSandbox::make_instance(const CancelTok
     attempt.prepared.report.push_back(command::timeout_clause(options.policy.limits));
     if (transaction_) attempt.prepared.report.push_back(runtime::transaction_clause(*lifecycle_.transaction));
     auto started = LiveInstance::start(std::move(attempt), cancel);
+    if (started && transaction_) transaction_->note_running((*started)->init_pid());
     if (!started && transaction_ && started.error().call().starts_with("tree: overlay"))
       return runtime::explain_overlay(started.error(), *lifecycle_.transaction);
     if (started || !runtime::drop_unavailable(started.error(), place)) return started;
@@ -225,7 +227,10 @@ Result<std::shared_ptr<LiveInstance>> LiveSandbox::make_instance(const CancelTok
 
 // What the host has now under the names that changed is noted, while it is fresh; the rest can be told later from times.
 void LiveSandbox::leave_transaction() noexcept {
-  if (transaction_) (void)txn::observe(*transaction_);
+  if (transaction_) {
+    transaction_->note_ended();
+    (void)txn::observe(*transaction_);
+  }
   transaction_.reset();
 }
 

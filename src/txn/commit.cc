@@ -104,7 +104,8 @@ class Planner {
   std::vector<Refused> judge_again(const std::vector<PlannedChange>& chosen, const std::vector<Change>& changes) const {
     std::vector<Refused> refused;
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-      if (auto reason = objection_to(chosen[i].delta, changes[i])) refused.push_back({changes[i].path, *std::move(reason)});
+      if (auto reason = objection_to(chosen[i].delta, changes[i], merged_text(chosen[i])))
+        refused.push_back({changes[i].path, *std::move(reason)});
     }
     return refused;
   }
@@ -166,6 +167,13 @@ class Planner {
       plan_.result.conflicts.push_back({delta.path, *std::move(conflict)});
       return {};
     }
+    // Two halves of which each is harmless may make a whole that is not.
+    if (const std::string* merged = merged_text(chosen)) {
+      if (auto reason = objection_to(delta, *change, merged)) {
+        plan_.result.refused.push_back({delta.path, *std::move(reason)});
+        return {};
+      }
+    }
     if (!chosen.content && !chosen.merged) keep(delta);
     plan_.chosen.push_back(std::move(chosen));
     return {};
@@ -187,7 +195,12 @@ class Planner {
     return objection_to(delta, change);
   }
 
-  std::optional<std::string> objection_to(const Delta& delta, const Change& change) const {
+  static const std::string* merged_text(const PlannedChange& chosen) {
+    return chosen.merged && chosen.merged->text ? &*chosen.merged->text : nullptr;
+  }
+
+  // `merged`: what will stand there instead of the layer's bytes.
+  std::optional<std::string> objection_to(const Delta& delta, const Change& change, const std::string* merged = nullptr) const {
     if (!objection_) return std::nullopt;
     const auto text_of = [](int root, const std::string& path, FileKind kind, std::uint64_t most) -> Result<std::string> {
       if (kind != FileKind::kSymlink) return read_whole(root, path, std::min(most, kMostJudged));
@@ -196,7 +209,11 @@ class Planner {
     };
     const Candidate candidate{
         change,
-        [&](std::uint64_t most) { return text_of(store_.layers(), layer_path(delta.layer, delta.path), change.after.kind, most); },
+        [&](std::uint64_t most) -> Result<std::string> {
+          if (merged == nullptr) return text_of(store_.layers(), layer_path(delta.layer, delta.path), change.after.kind, most);
+          if (merged->size() > most) return Error(Code::kOutOfRange, "cannot judge what was merged").reason("it is too large");
+          return *merged;
+        },
         [&](std::uint64_t most) { return text_of(store_.workspace(), delta.path, change.before.kind, most); },
         [&](const std::string& path) { return exists(path); },
         [&](const std::string& path) { return is_link(path); },

@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -48,7 +47,7 @@ template <class Number>
 Number unpack(std::string_view& bytes) {
   Number number = 0;
   if (bytes.size() < sizeof number) throw std::exception();
-  std::memcpy(&number, bytes.data(), sizeof number);
+  (void)bytes.copy(reinterpret_cast<char*>(&number), sizeof number);
   bytes.remove_prefix(sizeof number);
   return number;
 }

@@ -6,7 +6,8 @@
 //
 // Two locks, both flock(2), so that the kernel drops them with their holder. The pool's is short and waits. A
 // transaction's is held for a whole run and does not wait: the second user is told. After it was taken, the
-// name is looked up again, since the transaction may have been ended between open and lock.
+// name is looked up again, since the transaction may have been ended between open and lock. A holder that died
+// may have left processes that are still on their way out: they are waited for (await_former).
 #include "txn/store.h"
 
 #include <fcntl.h>
@@ -20,15 +21,24 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <set>
+#include <string>
+#include <thread>
 #include <utility>
 
 #include "base/ascii.h"
 #include "base/format.h"
 #include "base/random.h"
+#include "base/read_file.h"
 #include "base/real_path.h"
 #include "base/remove_tree.h"
+#include "base/unique_fd.h"
+#include "base/write_all.h"
 #include "policy/paths.h"
 #include "txn/files.h"
 
@@ -36,6 +46,20 @@ namespace belljar::txn {
 namespace {
 
 constexpr std::uint64_t kMostMeta = 16U << 20;
+constexpr char kRunning[] = "running";
+
+// When a process began, in ticks since boot; 0: there is none, or a dead one. proc_pid_stat(5)
+std::uint64_t start_of(pid_t pid) noexcept {
+  const UniqueFd file(::open(format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
+  const std::string text = file.valid() ? read_at_most(file.get(), 4096).value_or("") : std::string();
+  const std::size_t name_end = text.rfind(") ");  // the name may hold anything
+  char state = 'X';
+  unsigned long long start = 0;
+  constexpr const char* kFields =
+      "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";  // the third, the twenty-second
+  if (name_end == std::string::npos || std::sscanf(text.c_str() + name_end + 2, kFields, &state, &start) != 2) return 0;
+  return state == 'Z' || state == 'X' ? 0 : start;
+}
 
 Result<Meta> load_meta(int transaction_dir) {
   const std::string bytes = BELLJAR_TRY(read_replaced(transaction_dir, "meta", kMostMeta));
@@ -261,6 +285,7 @@ Result<Transaction> Transaction::open_at_all(const Place& place, Store::Open how
     const auto ours = find_status(transaction.dir(), "");
     const auto named = find_status(store.txns_fd(), place.name);
     if (!ours || !named || ours->st_ino != named->st_ino) return not_found(place, store.names());
+    BELLJAR_CHECK(transaction.await_former());
   }
   transaction.meta_ = BELLJAR_TRY(load_meta(transaction.dir()));
   if (access == Access::kDrop) return transaction;
@@ -346,6 +371,35 @@ Result<void> Transaction::end() {
   BELLJAR_CHECK(store_.move_to_trash(store_.txns_fd(), name_));
   const UniqueFd pool = BELLJAR_TRY(store_.lock_pool());
   return store_.drop_unused_layers();
+}
+
+void Transaction::note_running(pid_t first) const noexcept {
+  const UniqueFd file(::openat(dir(), kRunning, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.valid()) (void)write_all(file.get(), format("{} {}\n", first, first == 0 ? 0 : start_of(first)));
+}
+
+void Transaction::note_ended() const noexcept { ::unlinkat(dir(), kRunning, 0); }
+
+// The holder is gone: we have its lock. Its sandbox gets SIGKILL with it; the first process of a pid namespace is the last to go.
+Result<void> Transaction::await_former() const {
+  constexpr auto kPatience = std::chrono::seconds(10), kUnborn = std::chrono::seconds(1);
+  constexpr std::chrono::milliseconds kLook(2);
+  const auto noted = read_whole(dir(), kRunning, 64);
+  if (!noted) return {};
+  pid_t first = 0;
+  std::uint64_t start = 0;
+  if (std::sscanf(noted->c_str(), "%d %" SCNu64, &first, &start) != 2) first = 0;
+  // Killed between that note and the next: nobody knows its number, but it dies with its maker.
+  if (first == 0) std::this_thread::sleep_for(kUnborn);
+  const auto end = std::chrono::steady_clock::now() + kPatience;
+  for (; first != 0 && start_of(first) == start; std::this_thread::sleep_for(kLook)) {
+    if (std::chrono::steady_clock::now() > end)
+      return Error(Code::kFailedPrecondition, format("cannot use the transaction {}", quoted(name_)))
+          .reason(format("what ran in it has not ended yet (process {})", first))
+          .next("wait for its end, or use another transaction: --txn-name NAME");
+  }
+  note_ended();
+  return {};
 }
 
 bool Transaction::end_if_new() noexcept {

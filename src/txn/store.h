@@ -6,6 +6,7 @@
 //     layers/POOL/N/up, .../work  the pool: a layer is written to by one transaction at most, then frozen and shared
 //     txns/NAME/meta              what it is made of (meta.h)
 //     txns/NAME/lock              held while a command runs in it and by everything that changes it
+//     txns/NAME/running           who runs in it (Transaction::note_running)
 //     txns/NAME/base, bases/      what the host had (base.h)
 //     txns/NAME/journal ...       a commit under way (journal.h)
 //     trash/                      renamed away, to be removed
@@ -15,6 +16,8 @@
 // POOL cannot be guessed. Layers hold what no commit would take, a git directory with hooks say: a link that a command leaves in
 // a workspace must not lead somebody's git there.
 #pragma once
+
+#include <sys/types.h>
 
 #include <optional>
 #include <string>
@@ -87,6 +90,11 @@ class Transaction {
   bool interrupted() const noexcept;
   // The whole transaction out of the way: one rename.
   Result<void> end();
+  // The kernel drops the lock of a process that dies before it ends what that started, and what runs in a sandbox writes to the
+  // layer that a commit reads. So the first process of the sandbox is noted (`first`, as this process sees it; 0: it is about to be
+  // made), until all of it has ended: open() waits for the one that a dead holder noted.
+  void note_running(pid_t first) const noexcept;
+  void note_ended() const noexcept;
   // What was to run in it never did: one that this open() made goes again. What cannot be removed stays, empty. True: it was new.
   bool end_if_new() noexcept;
 
@@ -97,6 +105,7 @@ class Transaction {
   enum class Whose { kOurs, kAnothers, kUnknown };  // the directory that the place names
   Whose whose(const Place& place) const;
   Result<void> check_workspace(const Place& place) const;
+  Result<void> await_former() const;
 
   Store store_;
   std::string name_;
@@ -114,7 +123,7 @@ struct Layers {
   std::vector<LayerId> lower;  // top first
   LayerId upper = 0;
 };
-// Notes the time, so that later changes can be told from earlier ones.
+// Notes the time, so that later changes can be told from earlier ones. Who starts a sandbox calls note_running(0) next.
 Result<Layers> begin_run(Transaction& transaction);
 
 // As snapshot() and rollback() of belljar/txn.h, for who holds the lock. No run is under way; begin_run() comes next. roll_back()

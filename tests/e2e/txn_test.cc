@@ -80,6 +80,51 @@ TEST_F(Txn, TheHostDoesNotSeeWhatWasWritten) {
   EXPECT_EQ(read_file(ws("kept")), "new\n");
 }
 
+// Halves of which each passes: what they make together is judged, too.
+TEST_F(Txn, WhatAMergeMakesIsJudged) {
+  const std::string config = "[core]\n\trepositoryformatversion = 0\n";
+  ASSERT_EQ(txn({"run", "-c", "git init -q r"}).exit_code, 0);
+  const std::string keys = "\tbare = false\n\tfilemode = true\n\tignorecase = false\n\tprecomposeunicode = false\n";
+  write("r/.git/config", config + "[color]\n" + keys);
+  ASSERT_EQ(shell("printf '\\tpager = touch /tmp/owned\\n' >> r/.git/config").exit_code, 0);
+  write("r/.git/config", config + "[core]\n" + keys);
+  const Outcome refused = txn({"commit"});
+  EXPECT_EQ(refused.exit_code, 1) << refused;
+  EXPECT_NE(refused.err.find("refused: `r/.git/config`"), std::string::npos) << refused;
+  EXPECT_EQ(read_file(ws("r/.git/config")), config + "[core]\n" + keys);
+  // The twin: where the host's half is harmless together with it, too.
+  write("r/.git/config", config + "[Color]\n" + keys);
+  const Outcome merged = txn({"commit"});
+  EXPECT_EQ(merged.exit_code, 0) << merged;
+  EXPECT_NE(read_file(ws("r/.git/config")).find("pager"), std::string::npos);
+}
+
+// Nobody looks before --commit: so it is as careful with the repository as a run without a transaction.
+TEST_F(Txn, ACommitAtTheEndKeepsTheRepository) {
+  ASSERT_EQ(txn({"run", "-c", "git init -q . && echo x > file"}).exit_code, 0);
+  hand_over();
+  const Outcome refused = shell("rm -rf .git", {"--commit"});
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_NE(refused.err.find("refused: `.git"), std::string::npos) << refused;
+  EXPECT_TRUE(exists(ws(".git/HEAD")));
+  EXPECT_EQ(txn({"rollback"}).exit_code, 0);
+  // The twins: what git does to its own, what the user allows, and what a user may have looked at.
+  EXPECT_EQ(
+      shell("git add file && git -c user.name=a -c user.email=b commit -qm c && git gc -q && git pack-refs --all", {"--commit"})
+          .exit_code,
+      0);
+  EXPECT_TRUE(exists(ws(".git/packed-refs")));
+  hand_over();
+  const Outcome allowed = shell("rm -rf .git", {"--commit", "--allow-git-removal"});
+  EXPECT_EQ(allowed.exit_code, 0) << allowed;
+  EXPECT_FALSE(exists(ws(".git")));
+  ASSERT_EQ(txn({"run", "-c", "git init -q ."}).exit_code, 0);
+  hand_over();
+  EXPECT_EQ(shell("rm -rf .git").exit_code, 0);
+  EXPECT_EQ(txn({"commit"}).exit_code, 0);
+  EXPECT_FALSE(exists(ws(".git")));
+}
+
 TEST_F(Txn, TheNextRunGoesOnWhereTheLastOneStopped) {
   EXPECT_EQ(shell("echo one > a").exit_code, 0);
   EXPECT_EQ(shell("cat a; echo two >> a").out, "one\n");

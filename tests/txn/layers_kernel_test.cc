@@ -2,12 +2,16 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
@@ -59,6 +63,34 @@ class Layers : public testing::Test {
 
   Workbench bench_{"/var/tmp"};
 };
+
+// The kernel drops the lock of a front that dies before it ends what runs in the sandbox, which still writes to the layer.
+TEST_F(Layers, WhatADeadHolderLeftRunningIsWaitedFor) {
+  bench_.in_layer([](const std::string& up) { Workbench::put(up, "made", "x"); });
+  const pid_t sandbox = fork();
+  if (sandbox == 0) {
+    pause();
+    _exit(0);
+  }
+  {
+    auto held = txn::Transaction::open(bench_.place(), txn::Store::Open::kExisting, txn::Access::kChange);
+    ASSERT_TRUE(held) << held.error().line();
+    held->note_running(sandbox);
+  }
+  std::atomic<bool> open = false;
+  std::thread next([&] {
+    const auto taken = txn::Transaction::open(bench_.place(), txn::Store::Open::kExisting, txn::Access::kChange);
+    EXPECT_TRUE(taken) << taken.error().line();
+    open = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // never too long: it may not be open before the kill
+  EXPECT_FALSE(open);
+  kill(sandbox, SIGKILL);
+  next.join();  // a zombie is gone as well: nobody has waited for it yet
+  int status = 0;
+  waitpid(sandbox, &status, 0);
+  EXPECT_EQ(committed(), "applied\n");
+}
 
 TEST_F(Layers, AttributesAreSeenAndCommitted) {
   bench_.write("file", "x");
