@@ -226,7 +226,7 @@ struct EarlySetup::Work {
 
   // Ends it whatever it does. By the planner, as what follows.
   void reap() noexcept {
-    if (process < 0) return;
+    if (process <= 0) return;  // waitpid(0) would take any child of this group
     if (!has_ended(pidfd, std::chrono::milliseconds(kPatience).count())) ::kill(process, SIGKILL);
     while (::waitpid(process, nullptr, __WALL) < 0 && errno == EINTR) {
     }

@@ -558,6 +558,22 @@ TEST_F(EarlyAsUser, AWorkerThatOthersEndIsDoneWithout) {
   }
 }
 
+// One in the group of this process, which is not waited for and keeps its status.
+TEST_F(EarlyAsUser, OtherChildrenAreLeftToThoseWhoseTheyAre) {
+  const pid_t other = fork();
+  if (other == 0) {
+    pause();
+    _exit(0);
+  }
+  Plan plan = with_stage(Kind::kUser);
+  begin_early(plan);
+  EXPECT_EQ(run(plan, {"true"}).wait_status, 0);
+  EXPECT_EQ(kill(other, SIGKILL), 0);
+  int status = 0;
+  EXPECT_EQ(waitpid(other, &status, 0), other);
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+}
+
 // Where children go to another pid namespace, it is the first process there and none of ours.
 TEST_F(EarlyAsUser, AWorkerInAnotherPidNamespaceIsNotUsed) {
   if (kInstrumented) GTEST_SKIP() << "a sanitizer has none";
