@@ -55,6 +55,11 @@ struct ShownFile {
 };
 
 // Where the command works, and what the caller knows of itself. Absolute, canonical paths.
+// Some of them are a control group's.
+inline bool wants_group(const Limits& limits) noexcept {
+  return limits.memory || limits.memory_request || limits.cpus || limits.cpu_request || limits.pids;
+}
+
 struct Workplace {
   std::string workspace;
   std::string cwd;          // inside the workspace

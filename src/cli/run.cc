@@ -231,7 +231,6 @@ class CommitAtEnd {
       return print_note(
           format("not committed, since {}; {}", ran.notes.empty() ? "the command failed" : "not all of its output is there", kept));
     }
-    launch::await_end(std::exchange(ran.leaving, UniqueFd()));
     txn::CommitOptions options;
     options.filesystem = policy.filesystem;
     options.keep_git = true;  // `belljar commit` takes its removal: who gives it could see it in the diff

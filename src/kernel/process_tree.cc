@@ -29,11 +29,6 @@ std::vector<int> numbers_in(const char* path) {
   return numbers;
 }
 
-std::optional<ProcessStat> read_stat(int pid) {
-  const auto text = read_small_file(AT_FDCWD, format("/proc/{}/stat", pid));
-  return text ? parse_process_stat(*text) : std::nullopt;
-}
-
 bool has_children_files() {
   static const bool present = ::access(format("/proc/self/task/{}/children", ::getpid()).c_str(), R_OK) == 0;
   return present;
@@ -50,7 +45,7 @@ void append_children(int pid, std::vector<int>& found) {
 std::vector<int> list_by_parents(int root) {
   std::unordered_multimap<int, int> children;
   for (const int pid : numbers_in("/proc"))
-    if (const auto stat = read_stat(pid)) children.emplace(stat->parent, pid);
+    if (const auto stat = read_process_stat(pid)) children.emplace(stat->parent, pid);
   std::vector<int> tree{root};
   for (std::size_t i = 0; i < tree.size(); ++i) {
     const auto [from, to] = children.equal_range(tree[i]);
@@ -94,21 +89,28 @@ std::optional<ProcessStat> parse_process_stat(std::string_view text) noexcept {
   if (name_end == std::string_view::npos || name_end + 2 >= text.size()) return std::nullopt;
   text.remove_prefix(name_end + 2);
   ProcessStat stat;
-  // Field 3 (state) comes first here; 4 is ppid, 14-17 utime stime cutime cstime, 20 num_threads.
-  for (int field = 3; field <= 20; ++field) {
+  // Field 3 (state) comes first here; 4 is ppid, 14-17 utime stime cutime cstime, 20 num_threads, 22 starttime.
+  for (int field = 3; field <= 22; ++field) {
     const std::string_view value = next_field(text, ' ');
+    if (field == 3) stat.state = value.empty() ? '\0' : value.front();
     if (field == 3) continue;
     const auto number = parse_number(value);
     if (field == 4 && !number) return std::nullopt;
     if (field == 4) stat.parent = static_cast<int>(*number);
     if (field >= 14 && field <= 17) stat.cpu_ticks += number.value_or(0);
     if (field == 20) stat.threads = number.value_or(0);
+    if (field == 22) stat.started_ticks = number.value_or(0);
   }
   return stat;
 }
 
+std::optional<ProcessStat> read_process_stat(int pid) {
+  const auto text = read_small_file(AT_FDCWD, format("/proc/{}/stat", pid));
+  return text ? parse_process_stat(*text) : std::nullopt;
+}
+
 std::vector<int> list_tree(int root) {
-  if (root <= 0 || !read_stat(root)) return {};
+  if (root <= 0 || !read_process_stat(root)) return {};
   if (!has_children_files()) return list_by_parents(root);
   std::vector<int> tree{root};
   for (std::size_t i = 0; i < tree.size(); ++i) append_children(tree[i], tree);
@@ -122,7 +124,7 @@ TreeUsage measure_tree(const std::vector<int>& pids, bool memory, Bytes exact_ab
   TreeUsage usage;
   std::uint64_t ticks = 0, own_pages = 0, shared_pages = 0;
   for (const int pid : pids) {
-    if (const auto stat = read_stat(pid)) {
+    if (const auto stat = read_process_stat(pid)) {
       usage.tasks += stat->threads;
       ticks += stat->cpu_ticks;
     }

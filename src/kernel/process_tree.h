@@ -17,9 +17,12 @@ struct ProcessStat {
   int parent = 0;
   std::uint64_t cpu_ticks = 0;  // own and of children that were waited for
   std::uint64_t threads = 0;
+  char state = 0;                   // 'Z': it has ended, and nobody has waited for it
+  std::uint64_t started_ticks = 0;  // since boot; with the pid it names a process for good
 };
 // Text of /proc/PID/stat, proc_pid_stat(5). The name in it may hold spaces and parentheses.
 std::optional<ProcessStat> parse_process_stat(std::string_view text) noexcept;
+std::optional<ProcessStat> read_process_stat(int pid);
 
 // `root` (a pid as we see it) and its descendants; empty when it is gone. By /proc/PID/task/TID/children, else (a kernel without
 // CONFIG_PROC_CHILDREN) by one pass over all of /proc. Complete below the init of a pid namespace or below a subreaper, since

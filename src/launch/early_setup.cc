@@ -202,18 +202,15 @@ struct EarlySetup::Work {
 
   void clone_child() noexcept {
     raw_call(SYS_umask, umask);
-    child = raw_call(SYS_clone3, as_long(&arguments), sizeof arguments);
-    // As in Starter::clone(): an outer filter cannot look behind clone3's pointer.
-    if (child == -ENOSYS && (arguments.flags & CLONE_INTO_CGROUP) == 0)
-      child = raw_call(SYS_clone, static_cast<long>(arguments.flags), 0, static_cast<long>(arguments.pidfd));
+    child = raw_clone(arguments);
     if (child == 0) enter_sandbox(*context);
     outputs.add(kCloned);
   }
 
   static int run_as_user(void* argument) noexcept {
     auto& work = *static_cast<Work*>(argument);
-    // No pid namespace ends it with the parent, which may be gone before this is armed. It is not where processes born here go to
-    // another pid namespace; that is not for us.
+    // No pid namespace ends it with the parent, which may be gone before this is armed. Its number is 0 here where children of this
+    // process belong to another pid namespace: no sandbox starts there.
     raw_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
     work.umask = raw_call(SYS_umask, 0);
     const bool ours = raw_call(SYS_getppid) == work.parent;

@@ -54,6 +54,7 @@
 #include "launch/clone_error.h"
 #include "launch/early_setup.h"
 #include "launch/plan.h"
+#include "launch/raw.h"
 #include "launch/wire.h"
 
 namespace belljar::launch {
@@ -285,7 +286,7 @@ class Starter {
     context_.uts = made_.uts.get();
     context_.users = made_.users.get();
     context_.stage = made_.stage.get();
-    if (made_.stage.valid() && made_.names.valid()) context_.names = made_.names.get();
+    if (made_.stage.valid()) context_.names = made_.names.get();
     context_.entered = made_.entered;
   }
 
@@ -309,15 +310,11 @@ class Starter {
     sigset_t old;
     sigfillset(&all);
     ::sigprocmask(SIG_SETMASK, &all, &old);
-    long pid = context_.entered ? clone_into(args) : -1;
-    if (pid < 0) pid = ::syscall(SYS_clone3, &args, sizeof args);
-    // An outer filter cannot look behind clone3's pointer and says so by ENOSYS; clone's flags it can judge.
-    if (pid < 0 && errno == ENOSYS && plan_.cgroup_fd < 0)
-      pid = ::syscall(SYS_clone, static_cast<unsigned long>(args.flags), nullptr, &pidfd, nullptr, nullptr);
+    long pid = context_.entered ? clone_into(args) : -EAGAIN;
+    if (pid < 0) pid = raw_clone(args);
     if (pid == 0) enter_sandbox(context_);
-    const int error = errno;
     ::sigprocmask(SIG_SETMASK, &old, nullptr);
-    if (pid < 0) return clone_error(error, (plan_.clone_flags & CLONE_NEWUSER) != 0);
+    if (pid < 0) return clone_error(static_cast<int>(-pid), (plan_.clone_flags & CLONE_NEWUSER) != 0);
     sandbox_.init_pid_ = static_cast<int>(pid);
     sandbox_.pidfd_ = UniqueFd(pidfd);
     sandbox_.subreaper_ = plan_.subreaper;

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/paths/live_rules.h"
 #include "base/format.h"
 #include "base/paths.h"
 #include "belljar/result.h"
@@ -42,7 +43,6 @@
 #include "broker/file_rules.h"
 #include "broker/git_judge.h"
 #include "broker/git_names.h"
-#include "kernel/worktree.h"
 #include "policy/paths.h"
 #include "txn/base.h"
 #include "txn/compare.h"
@@ -114,11 +114,12 @@ Result<Shown> read_shown(const Place& place) {
   Shown shown{
       .transaction = BELLJAR_TRY(Transaction::open(place, Store::Open::kExisting, Access::kRead)), .deltas = {}, .links = {}};
   std::map<std::pair<dev_t, ino_t>, std::vector<std::string>> files;
-  for (const Delta& delta : BELLJAR_TRY(walk(shown.transaction.store(), shown.transaction.meta().chain))) {
+  std::vector<Delta> deltas = BELLJAR_TRY(walk(shown.transaction.store(), shown.transaction.meta().chain));
+  for (const Delta& delta : deltas) {
     if (kind_of(delta.upper) == FileKind::kFile && delta.upper->st_nlink > 1)
       files[{delta.upper->st_dev, delta.upper->st_ino}].push_back(delta.path);
   }
-  for (Delta& delta : BELLJAR_TRY(walk_unsettled(shown.transaction))) {
+  for (Delta& delta : drop_settled(shown.transaction, std::move(deltas))) {
     std::string path = delta.path;
     shown.deltas.emplace(std::move(path), std::move(delta));
   }
@@ -143,11 +144,7 @@ broker::FileRulesOptions options_of(const Place& place, const CommitOptions& giv
   broker::FileRulesOptions options{.filesystem = given.filesystem, .roots = {place.workspace}, .exempt = {}, .hold_paths = true};
   if (!given.keep_git || given.filesystem.allow_git_removal) return options;
   options.keep_git = {place.workspace};
-  options.has_git = [](const std::string& root) {
-    struct stat now{};
-    return ::lstat((root + "/.git").c_str(), &now) == 0;
-  };
-  options.is_git = [](const std::string& root) { return kernel::is_git_directory(root); };
+  backend::look_for_git(options, [](const std::string& root) { return root; });
   return options;
 }
 

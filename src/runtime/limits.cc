@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend/backend.h"
 #include "base/format.h"
 #include "belljar/error.h"
 #include "belljar/exec_result.h"
@@ -129,9 +130,7 @@ class Chooser {
   }
 
   void make_group() {
-    const bool asked =
-        limits_.memory || limits_.memory_request || limits_.cpus || limits_.cpu_request || limits_.pids || context_.kill_by_cgroup;
-    if (!asked) return;
+    if (!backend::wants_group(limits_) && !context_.kill_by_cgroup) return;
     const kernel::CgroupHost host = context_.cgroups != nullptr ? *context_.cgroups : kernel::read_cgroup_host();
     state_.group = kernel::Cgroup::create(request(), host);
     state_.sweeper = launch::Sweeper::start(state_.group.directories());

@@ -363,12 +363,15 @@ std::vector<bool> find_settled(const Store& store, const Bases& bases, const std
   return settled;
 }
 
-Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction) {
-  std::vector<Delta> deltas = BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain));
+std::vector<Delta> drop_settled(const Transaction& transaction, std::vector<Delta> deltas) {
   const auto settled = find_settled(transaction.store(), load_bases(transaction).value_or(Bases()), deltas);
   std::size_t at = 0;
   std::erase_if(deltas, [&](const Delta&) { return settled[at++]; });
   return deltas;
+}
+
+Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction) {
+  return drop_settled(transaction, BELLJAR_TRY(walk(transaction.store(), transaction.meta().chain)));
 }
 
 bool layer_has_content(const Store& store, const Base& base, const Delta& delta) {

@@ -67,7 +67,9 @@ Result<void> renew_bases(const Transaction& transaction, const std::vector<std::
 // those, whatever the host has there by now.
 std::vector<bool> find_settled(const Store& store, const Bases& bases, const std::vector<Delta>& deltas);
 
-// walk() without what is settled, for callers that only read: bases that cannot be read settle nothing.
+// All of a walk without what is settled, for callers that only read: bases that cannot be read settle nothing.
+std::vector<Delta> drop_settled(const Transaction& transaction, std::vector<Delta> deltas);
+// walk() and that.
 Result<std::vector<Delta>> walk_unsettled(const Transaction& transaction);
 
 enum class HostSide { kUnchanged, kChanged, kUnknown };

@@ -9,17 +9,14 @@
 // such a directory is made anew (stage.cc).
 #include "txn/handover.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
-#include "base/unique_fd.h"
 #include "txn/files.h"
 #include "txn/stage.h"
 #include "txn/walk.h"
@@ -50,26 +47,17 @@ bool Handover::fits(std::span<const PlannedChange> tree) {
 }
 
 // An ordinary user's read-only directory in the layer would have to be opened for that moment.
-bool Handover::can_leave(const Delta& top) { return folder_of(top.path) >= 0 && folder_is_open_; }
+bool Handover::can_leave(const Delta& top) {
+  const auto spot = in_layer_.find(store_.layers(), layer_path(layer_, top.path));
+  constexpr mode_t kOpen = S_IWUSR | S_IXUSR;
+  const auto folder = spot ? find_status(spot->dir, "") : std::nullopt;
+  return folder && (::geteuid() == 0 || (folder->st_mode & kOpen) == kOpen);
+}
 
 bool Handover::take_marks(const Delta& delta) {
   if (S_ISLNK(delta.upper->st_mode)) return true;  // has none, xattr(7)
-  const int folder = folder_of(delta.path);
-  const std::string_view above = parent_path(delta.path);
-  return folder >= 0 &&
-         take_overlay_attributes(folder, delta.path.substr(above.empty() ? 0 : above.size() + 1), delta.upper->st_mode);
-}
-
-int Handover::folder_of(const std::string& path) {
-  const std::string_view above = parent_path(path);
-  if (!folder_.valid() || above != folder_path_) {
-    folder_path_ = above;
-    folder_ = UniqueFd(open_beneath(store_.layers(), layer_path(layer_, folder_path_), O_PATH | O_DIRECTORY));
-    constexpr mode_t kOpen = S_IWUSR | S_IXUSR;
-    const auto status = find_status(folder_.get(), "");
-    folder_is_open_ = status && (::geteuid() == 0 || (status->st_mode & kOpen) == kOpen);
-  }
-  return folder_.get();
+  const auto spot = in_layer_.find(store_.layers(), layer_path(layer_, delta.path));
+  return spot && take_overlay_attributes(spot->dir, spot->name, delta.upper->st_mode);
 }
 
 }  // namespace belljar::txn

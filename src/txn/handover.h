@@ -2,9 +2,8 @@
 #pragma once
 
 #include <span>
-#include <string>
 
-#include "base/unique_fd.h"
+#include "txn/files.h"
 #include "txn/stage.h"
 #include "txn/store.h"
 
@@ -23,13 +22,10 @@ class Handover {
  private:
   bool can_leave(const Delta& top);
   bool take_marks(const Delta& delta);
-  int folder_of(const std::string& path);
 
   const Store& store_;
   LayerId layer_;
-  UniqueFd folder_;  // in the layer; its names come one after the other
-  std::string folder_path_;
-  bool folder_is_open_ = false;  // names can be taken out of it
+  LastFolder in_layer_;
 };
 
 }  // namespace belljar::txn

@@ -34,11 +34,11 @@
 #include "base/ascii.h"
 #include "base/format.h"
 #include "base/random.h"
-#include "base/read_file.h"
 #include "base/real_path.h"
 #include "base/remove_tree.h"
 #include "base/unique_fd.h"
 #include "base/write_all.h"
+#include "kernel/process_tree.h"
 #include "policy/paths.h"
 #include "txn/files.h"
 
@@ -48,17 +48,10 @@ namespace {
 constexpr std::uint64_t kMostMeta = 16U << 20;
 constexpr char kRunning[] = "running";
 
-// When a process began, in ticks since boot; 0: there is none, or a dead one. proc_pid_stat(5)
-std::uint64_t start_of(pid_t pid) noexcept {
-  const UniqueFd file(::open(format("/proc/{}/stat", pid).c_str(), O_RDONLY | O_CLOEXEC));
-  const std::string text = file.valid() ? read_at_most(file.get(), 4096).value_or("") : std::string();
-  const std::size_t name_end = text.rfind(") ");  // the name may hold anything
-  char state = 'X';
-  unsigned long long start = 0;
-  constexpr const char* kFields =
-      "%c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";  // the third, the twenty-second
-  if (name_end == std::string::npos || std::sscanf(text.c_str() + name_end + 2, kFields, &state, &start) != 2) return 0;
-  return state == 'Z' || state == 'X' ? 0 : start;
+// 0: there is none, or one that has ended.
+std::uint64_t start_of(pid_t pid) {
+  const auto stat = kernel::read_process_stat(pid);
+  return stat && stat->state != 'Z' && stat->state != 'X' ? stat->started_ticks : 0;
 }
 
 Result<Meta> load_meta(int transaction_dir) {

@@ -93,6 +93,8 @@ TEST(ProcessStat, ANameMayHoldAnything) {
   EXPECT_EQ(stat->parent, 7);
   EXPECT_EQ(stat->cpu_ticks, 100U);
   EXPECT_EQ(stat->threads, 5U);
+  EXPECT_EQ(stat->state, 'S');
+  EXPECT_EQ(stat->started_ticks, 123U);
   for (const char* text : {"", "42", "42 (x", "42 (x)", "42 (x) ", "42 (x) S y"}) EXPECT_FALSE(parse_process_stat(text)) << text;
 }
 

@@ -319,12 +319,6 @@ void name_inside_id(const Host& host, const Workplace& place, const launch::Plan
   view.files.push_back({{"/etc/group"}, format("belljar:x:{}:\n", plan.inside_gid) + *groups});
 }
 
-// Of control groups. A helper process of ours would be one more in the group that we have to leave for it
-// (kernel/cgroup_create.cc), and one more of those that RLIMIT_NPROC counts.
-bool wants_group(const Limits& limits) {
-  return limits.memory || limits.memory_request || limits.cpus || limits.cpu_request || limits.pids;
-}
-
 void choose_identity(const Host& host, const Policy& policy, const Workplace& place, launch::Plan& plan) {
   plan.outside_uid = host.uid();
   plan.outside_gid = host.gid();
@@ -400,6 +394,8 @@ Result<Prepared> NativeBackend::prepare_at(const Policy& policy, const Workplace
   }
   prepared.pid_namespace = true;
   prepared.user_namespace = true;
+  // A helper process of ours would be one more in the group that we have to leave for limits (kernel/cgroup_create.cc), and one
+  // more of those that RLIMIT_NPROC counts.
   const bool as_user = plan.identity == launch::Identity::kSelfMapped;
   if (plan.identity == launch::Identity::kRootMapped || (as_user && place.one_command && !wants_group(policy.limits))) {
     plan.early = launch::EarlySetup::begin({.as_user = as_user,

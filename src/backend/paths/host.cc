@@ -107,9 +107,9 @@ std::optional<std::string> RealHost::canonical(const std::string& path) const {
   std::optional<std::string> result;
   const std::string parent = parent_of(path);
   const PathKind kind = facts(path).kind;
-  if (kind == PathKind::kAbsent) {
-    // Nothing that lstat(2) finds has a real path; most names that could hold secrets are not there.
-  } else if (path.starts_with('/') && kind != PathKind::kSymlink && path.find("/.") == std::string::npos && path.back() != '/') {
+  // What lstat(2) does not find has no real path; most names that could hold secrets are not there.
+  if (kind == PathKind::kAbsent) return canonical_[path] = std::nullopt;
+  if (path.starts_with('/') && kind != PathKind::kSymlink && path.find("/.") == std::string::npos && path.back() != '/') {
     // No link at the end: only the parent has to be resolved, and it is the same for many.
     if (auto above = canonical(parent)) result = (*above == "/" ? "" : *above) + path.substr(path.rfind('/'));
   } else {

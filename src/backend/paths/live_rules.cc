@@ -133,16 +133,20 @@ std::shared_ptr<const broker::FileRules> make_file_rules(const Policy& policy, c
     // What is in the layers of a transaction can be taken back, what is beside them cannot.
     if (paths.view.layered)
       std::erase_if(options.keep_git, [&](const std::string& root) { return is_under(root, paths.view.layered->path); });
-    options.has_git = [on_host](const std::string& root) {
-      struct stat now{};
-      return ::lstat((on_host.of(root) + "/.git").c_str(), &now) == 0;
-    };
-    options.is_git = [on_host](const std::string& root) { return kernel::is_git_directory(on_host.of(root)); };
+    look_for_git(options, [on_host](const std::string& root) { return on_host.of(root); });
   }
   for (const PrivateDir& dir : paths.view.private_dirs) options.exempt.push_back(dir.target);
   for (const Cache& cache : paths.view.caches) (cache.kept.empty() ? options.exempt : options.kept).push_back(cache.path);
   auto rules = std::make_shared<const broker::FileRules>(std::move(options));
   return rules->any() ? rules : nullptr;
+}
+
+void look_for_git(broker::FileRulesOptions& options, const std::function<std::string(const std::string&)>& on_host) {
+  options.has_git = [on_host](const std::string& root) {
+    struct stat now{};
+    return ::lstat((on_host(root) + "/.git").c_str(), &now) == 0;
+  };
+  options.is_git = [on_host](const std::string& root) { return kernel::is_git_directory(on_host(root)); };
 }
 
 bool has_mount(const Gap& gap) noexcept { return gap.clause == kHiddenAgain || gap.clause == kReadonlyAgain; }

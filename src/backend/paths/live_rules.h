@@ -1,8 +1,10 @@
 // What the broker is to hold while the command runs, made from the policy and the paths that were planned.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "backend/paths/plan.h"
 #include "belljar/exec_result.h"
@@ -26,6 +28,9 @@ bool has_mount(const Gap& gap) noexcept;
 
 // What they hold of it, and what goes around them: a supervisor cannot perform exec, and what it lets go on can be exchanged.
 EnforcementClause held_clause(const Gap& gap, Mounts mounts);
+
+// FileRulesOptions::has_git and is_git of its keep_git. `on_host`: where such a directory lies.
+void look_for_git(broker::FileRulesOptions& options, const std::function<std::string(const std::string&)>& on_host);
 
 // The one thing that the command can write to for good is the workspace of a transaction, and `rules` hold nothing there but what
 // every commit refuses: the names of protect = "default". Then the command may give any name to what it writes, since nobody on the
