@@ -223,6 +223,7 @@ struct Policy {
   bool enable_weaker_nested_sandbox = false;
   bool allow_nested_userns = false;
   bool allow_root_uid = false;
+  bool warm = false;                 // of `belljar run` alone: keep sandboxes ready for the next runs like it
   std::vector<std::string> require;  // clauses of the enforcement report that must read `full`
   std::vector<std::string> accept;   // clauses that may read less than asked for; named loudly at start
   bool operator==(const Policy&) const = default;

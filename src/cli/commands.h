@@ -13,14 +13,16 @@
 
 namespace belljar::cli {
 
-// `program`: the words after `--`, which are not ours to parse.
-void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code);
+// `program`: the words after `--`, which are not ours to parse. `is_spare`: as RunFlags has it.
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, bool is_spare,
+             int& exit_code);
 void add_policy(const OptionParser& app, int& exit_code);
 void add_doctor(const OptionParser& app, int& exit_code);
 void add_setup(const OptionParser& app, int& exit_code);
 void add_explain(const OptionParser& app, int& exit_code);
 void add_agents(const OptionParser& app, int& exit_code);
 void add_caches(const OptionParser& app, int& exit_code);
+void add_warm(const OptionParser& app, int& exit_code);
 // `program`: as for add_run.
 void add_learn(const OptionParser& app, std::vector<std::string> program, int& exit_code);
 

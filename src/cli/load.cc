@@ -161,6 +161,19 @@ Result<std::optional<Layer>> environment_layer() {
   return std::optional<Layer>(std::move(layer));
 }
 
+// BELLJAR_WARM=1 or 0, as `warm` of the user's own file; the option outweighs it.
+Result<std::optional<Layer>> warm_layer() {
+  constexpr const char* kVariable = "BELLJAR_WARM";
+  const std::string said = own_variable(kVariable);
+  if (said.empty()) return std::optional<Layer>();
+  if (said != "0" && said != "1")
+    return Error(Code::kInvalidArgument, format("{} is {}", kVariable, belljar::quoted(said)))
+        .next("set it to 1 (keep sandboxes ready) or 0, or unset it");
+  Layer layer{.name = kVariable, .narrow_only = false, .settings = {}};
+  layer.settings.push_back({policy::find_key("warm"), said == "1", {kVariable, "", 0}, {}});
+  return std::optional<Layer>(std::move(layer));
+}
+
 // local and mock are for programs that embed the library: here a command would run with nothing around it.
 Result<void> check_environment(const policy::Effective& effective) {
   const std::string& backend = effective.policy.backend;
@@ -333,6 +346,7 @@ Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context
     add_layer(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
   if (context.workspace != kNowhere) add_layer(BELLJAR_TRY(project_layer(context.workspace)));
   if (is_file_name(flags.policy)) add_layer(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
+  add_layer(BELLJAR_TRY(warm_layer()));
   Layer flag_layer = BELLJAR_TRY(flags_layer(flags));
   if (policy::value_of<Mode>(flags.policy)) {
     flag_layer.settings.push_back({policy::find_key("mode"), flags.policy, {"flag --policy", "", 0}, {}});

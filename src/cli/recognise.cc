@@ -161,6 +161,10 @@ bool switch_off_own_sandbox(Command& command, const StartedAgent& started, const
 
 }  // namespace
 
+bool starts_agent(const Command& command, const LoadedPolicy& loaded) {
+  return find_started_agent(command, path_inside(loaded.effective.policy.environment)).has_value();
+}
+
 Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags) {
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));
   const Policy& policy = loaded.effective.policy;

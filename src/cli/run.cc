@@ -57,6 +57,7 @@
 #include "cli/recognise.h"
 #include "cli/run_flags.h"
 #include "cli/run_notes.h"
+#include "cli/spare.h"
 #include "cli/tls_program.h"
 #include "cli/txn_flags.h"
 #include "front/signals.h"
@@ -166,8 +167,12 @@ std::string keep_refusals(ExecResult& result, bool verbose, const std::string& p
   return "belljar explain " + (policy::is_within(context.cwd, context.workspace) ? "last" : result.id);
 }
 
-Result<LoadedPolicy> load(const RunFlags& flags, Command& command) {
+Result<LoadedPolicy> load(const RunFlags& flags, Command& command, const RunSpare* spare) {
   auto loaded = load_policy_for(command, flags.policy);
+  if (loaded && spare != nullptr) {
+    spare->note_files(*loaded);
+    loaded = load_policy_for(command, flags.policy);
+  }
   // Asked here as well, so that a plain run touches no page of what looks into TLS.
   if (loaded && loaded->effective.policy.network.mode == NetMode::kProxy) BELLJAR_CHECK(exec_tls_program(loaded->effective.policy));
   return loaded;
@@ -176,9 +181,13 @@ Result<LoadedPolicy> load(const RunFlags& flags, Command& command) {
 // Nothing runs before a backend has said that it holds what the policy requires.
 Result<runtime::RunOutcome> run_first(const RunFlags& flags, policy::Choice& choice, LoadedPolicy& loaded, Command& command,
                                       const backend::Workplace& place, const std::vector<std::string>& caller_env,
-                                      RunRecord& record) {
-  const backend::RealHost host;
+                                      RunRecord& record, RunSpare* spare) {
+  const backend::RealHost plain;
+  const backend::Host& host = spare != nullptr ? spare->host() : plain;
   runtime::RunSettings settings = make_settings(flags, loaded.effective, place.workspace);
+  settings.spare = spare;
+  if (spare == nullptr && loaded.effective.policy.warm && why_not_warm(flags, loaded).empty())
+    settings.on_started = [&](int) { start_spare(words_of_run(flags)); };
   settings.on_ready = [&, told = settings.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
@@ -249,18 +258,24 @@ class CommitAtEnd {
   txn::Place place_;
 };
 
-Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std::string& hint) {
+Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std::string& hint, RunSpare* spare) {
   if (flags.commit && !has_transaction(flags))
     return Error(Code::kInvalidArgument, "cannot use --commit without --txn")
         .reason("only a transaction is committed; without one the host has each change at once")
         .next("belljar run --txn --commit -- PROGRAM ARGUMENTS");
   Command command =
       BELLJAR_TRY(command_from(flags, flags.policy.login, "belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'"));
-  LoadedPolicy loaded = BELLJAR_TRY(begin_record(flags, load(flags, command), record));
+  auto read = load(flags, command, spare);
+  LoadedPolicy loaded = BELLJAR_TRY(spare != nullptr ? std::move(read) : begin_record(flags, std::move(read), record));
   const Policy& policy = loaded.effective.policy;
   policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, ""));
-  make_agent_state(loaded);
-  BELLJAR_CHECK(open_report(flags, loaded, record));
+  if (spare != nullptr) {
+    if (!why_not_warm(flags, loaded).empty()) return Error(Code::kFailedPrecondition, "no spare can stand for this run");
+    spare->attend(command, loaded, record);
+  } else {
+    make_agent_state(loaded);
+    BELLJAR_CHECK(open_report(flags, loaded, record));
+  }
   std::vector<std::string> caller_env = caller_environment(policy.network);
   const policy::MergeContext& context = loaded.context;
   const std::string cwd = BELLJAR_TRY(find_start(flags.policy.cwd, context));
@@ -268,7 +283,8 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   backend::Workplace place = workplace_of(context, cwd);
   lay_answers(loaded, place);
   const CommitAtEnd commit(flags, place.workspace);
-  auto ran = run_first(flags, choice, loaded, command, place, caller_env, record);
+  auto ran = run_first(flags, choice, loaded, command, place, caller_env, record, spare);
+  if (spare != nullptr && !spare->is_used()) return ran;
   const IgnoredInterrupt ended;
   if (ran && ran->result.exit_code != 0) tell_why(ran->result, flags.all(), loaded, cwd, flags.verbose);
   if (ran) hint = keep_refusals(ran->result, flags.verbose, command.argv[0], context);
@@ -278,25 +294,39 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   return ran;
 }
 
-int run_command(const RunFlags& flags) {
+int run_and_tell(const RunFlags& flags, RunSpare* spare) {
   RunRecord record;
   std::string hint;
-  auto ran = run_it(flags, record, hint);
-  if (!ran) return end_record(flags, record, ran.error(), false);
-  tell_people(*ran, flags.verbose);
-  tell_refusals(ran->result, flags.verbose, hint);
-  const int exit_code = end_record(flags, record, std::move(ran->result), !ran->notes.empty());
-  launch::await_end(ran->leaving);
+  auto ran = run_it(flags, record, hint, spare);
+  if (spare != nullptr && !spare->is_used()) return 0;
+  int exit_code = 0;
+  if (!ran) {
+    exit_code = end_record(flags, record, ran.error(), false);
+  } else {
+    tell_people(*ran, flags.verbose);
+    tell_refusals(ran->result, flags.verbose, hint);
+    exit_code = end_record(flags, record, std::move(ran->result), !ran->notes.empty());
+  }
+  if (spare != nullptr) spare->finish(exit_code);
+  if (ran) launch::await_end(ran->leaving);
   return exit_code;
+}
+
+int run_command(RunFlags& flags) {
+  if (!flags.is_spare) return run_and_tell(flags, nullptr);
+  const auto spare = RunSpare::create(flags);
+  return spare ? run_and_tell(flags, spare->get()) : 0;
 }
 
 }  // namespace
 
-void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, int& exit_code) {
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, bool is_spare,
+             int& exit_code) {
   const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox");
   auto flags = std::make_shared<RunFlags>();
   flags->program = std::move(program);
   flags->words = words.empty() ? words : words.subspan(1);
+  flags->is_spare = is_spare;
   add_run_options(run, *flags, words, {});
   on_run(run, *flags, exit_code, [flags] { return run_command(*flags); });
 }

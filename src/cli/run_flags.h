@@ -30,7 +30,8 @@ struct RunFlags : CommandWords {
   bool verbose = false, txn = false, commit = false;
   std::optional<std::string> txn_name;
   std::string report;
-  std::span<const char* const> words;  // argv, without `--` and what follows
+  std::span<const char* const> words;  // argv from `run` on, without `--` and what follows
+  bool is_spare = false;               // make a sandbox for the next run like this (spare.h)
 };
 
 // `words` as add_policy_options() has it. `own`: options of a backend that is a Sandbox and has no transactions; unset: of

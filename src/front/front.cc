@@ -169,7 +169,7 @@ void Front::interrupt(CommandControl& command) {
 void Front::suspend(CommandControl& command) const {
   pass_on(command, SIGSTOP);
   if (terminal_ != nullptr) terminal_->restore();
-  ::kill(::getpid(), SIGSTOP);
+  signals_->stop();
   // Continued: SIGCONT is waiting in the signal descriptor.
 }
 

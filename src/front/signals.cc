@@ -64,9 +64,21 @@ Result<Signals> Signals::open(Mode take) {
   return signals;
 }
 
+Result<Signals> Signals::open_remote(const RemoteEnd& connection) {
+  Signals signals = BELLJAR_TRY(open(Mode::kNone));
+  signals.remote_ = &connection;
+  return signals;
+}
+
+void Signals::stop() const noexcept {
+  if (remote_ != nullptr) remote_->stop();
+  else ::kill(::getpid(), SIGSTOP);
+}
+
 Signals::Signals(Signals&& other) noexcept
     : fd_(std::move(other.fd_)),
       ending_fd_(std::move(other.ending_fd_)),
+      remote_(other.remote_),
       old_(other.old_),
       active_(std::exchange(other.active_, false)) {}
 
@@ -89,6 +101,11 @@ Signals::~Signals() {
 }
 
 std::optional<int> Signals::next() noexcept {
+  if (remote_ != nullptr) {
+    const auto signal = remote_->next();
+    if (!signal && remote_->gone()) ::kill(::getpid(), SIGKILL);
+    return signal;
+  }
   signalfd_siginfo info{};
   if (!fd_.valid() || read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;
   return static_cast<int>(info.ssi_signo);

@@ -29,11 +29,11 @@ class FileActions {
   explicit FileActions(int channel) {
     ::posix_spawn_file_actions_init(&actions_);
     // A duplicate onto itself loses its close-on-exec flag as well, posix_spawn_file_actions_adddup2(3).
-    note(::posix_spawn_file_actions_adddup2(&actions_, channel, kDetachedChannel));
+    if (channel >= 0) note(::posix_spawn_file_actions_adddup2(&actions_, channel, kDetachedChannel));
     note(::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0));
     note(::posix_spawn_file_actions_addopen(&actions_, 1, "/dev/null", O_WRONLY, 0));
     note(::posix_spawn_file_actions_addopen(&actions_, 2, "/dev/null", O_WRONLY, 0));
-    note(::posix_spawn_file_actions_addclosefrom_np(&actions_, kDetachedChannel + 1));
+    note(::posix_spawn_file_actions_addclosefrom_np(&actions_, kDetachedChannel + (channel >= 0 ? 1 : 0)));
   }
   ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
   FileActions(const FileActions&) = delete;

@@ -60,6 +60,7 @@
 namespace belljar::launch {
 namespace {
 
+constexpr std::uint32_t kFirstId = 1;     // with one_shot the command whose end is that of the sandbox
 constexpr int kSetupDeadlineMs = 60'000;  // a mount of a dead network file system must not hang the caller for ever
 constexpr int kStopGraceMs = 1'000;       // what a start with a command may still take once StartOptions::stop is readable
 
@@ -258,7 +259,8 @@ class Starter {
     environment_ = pointers(plan_.env);
     slots_.assign(static_cast<std::size_t>(plan_.slots), -1);
     context_.plan = &plan_;
-    context_.one_shot = options_.one_shot && first_ != nullptr;
+    context_.one_shot = options_.one_shot;
+    if (options_.one_shot && first_ == nullptr) sandbox_.next_id_ = kFirstId;
     context_.time_steps = options_.time_steps;
     context_.control = child_end_.get();
     context_.slots = slots_.data();
@@ -269,7 +271,7 @@ class Starter {
     path_pointers_ = pointers(paths_);
     argv_ = pointers(first_->argv);
     if (!first_->env.empty()) first_env_ = pointers(first_->env);
-    exec_.id = 1;
+    exec_.id = kFirstId;
     exec_.cwd = first_->cwd.empty() ? plan_.default_cwd.c_str() : first_->cwd.c_str();
     exec_.paths = path_pointers_.data();
     exec_.argv = argv_.data();

@@ -135,7 +135,8 @@ class Sandbox {
 void await_end(const UniqueFd& pidfd) noexcept;
 
 struct StartOptions {
-  // End with the first command: init kills what is left, reports and exits by itself (no second round trip).
+  // End with the first command: init kills what is left, reports and exits by itself (no second round trip). Where start() has
+  // none, the first that exec() gives is it.
   bool one_shot = true;
   bool time_steps = false;
   // Readable or hung up: give up a start that does not end (kCanceled). One with a first command that ends within a moment is let

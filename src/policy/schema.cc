@@ -49,6 +49,9 @@ constexpr Key kKeys[] = {
     {.name = "allow_root_uid", .flag = "--allow-root-uid", .type = T::kBool, .narrow = N::kStricter, .field = BELLJAR_FIELD(allow_root_uid), .fallback = "false",
      .risk = "kernel uid 0 passes many checks without capabilities", .doc = "As root on a file system that cannot idmap: run with kernel uid 0, loudly.",
      .hostile = "the start fails where only kernel uid 0 would do"},
+    {.name = "warm", .flag = "--warm", .type = T::kBool, .narrow = N::kStricter, .field = BELLJAR_FIELD(warm), .fallback = "false",
+     .risk = "none; one or two idle sandboxes cost a few MiB for ten minutes", .doc = "Of `belljar run` alone: keep one or two sandboxes ready for the next runs like this one, each for one command. BELLJAR_WARM=1 says it, too; `belljar warm` shows them.",
+     .hostile = "starts are slower"},
 
     {.name = "filesystem.entries", .type = T::kEntries, .join = J::kEntries, .narrow = N::kEntries, .field = BELLJAR_FIELD(filesystem.entries), .fallback = "[]", .risk = "what they open",
      .doc = "Rules {path | glob, access = read | write | none}; the most specific path wins, ties resolve none > write > read.",

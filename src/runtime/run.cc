@@ -12,6 +12,9 @@
 // the records of the proxy show whether its bytes were used up. Runner holds the limits, so the
 // groups are removed after everything in go() is gone.
 //
+// A spare is the same run with a pause in it: everything that is of the sandbox comes before, all that is of its caller (streams,
+// signals, warnings, the record among living sandboxes, the time from which a socket counts as made inside) after it.
+//
 // run() starts again with less when a kernel feature is not to be had: drop_unavailable()
 // (start_inputs.cc) turns one feature off for each failure, so the loop ends. A transaction is run
 // once: it needs the overlays. Where its command never began, a transaction that was made for it is
@@ -89,13 +92,14 @@ front::StdioOptions stream_options(const RunSettings& settings, const Policy& po
 class Runner {
  public:
   Runner(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-         const RunSettings& settings, const Interception* interception)
+         const RunSettings& settings, const Interception* interception, std::function<void()> begin_living = {})
       : prepared_(std::move(prepared)),
         policy_(policy),
         command_(command),
         workspace_(workspace),
         settings_(settings),
-        interception_(interception) {}
+        interception_(interception),
+        begin_living_(std::move(begin_living)) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   // Also when the start failed. What cannot be removed is not worth losing a result for.
@@ -108,7 +112,19 @@ class Runner {
     BELLJAR_CHECK(egress.plan(prepared_.plan.env, prepared_.report));
     BELLJAR_CHECK(make_limits());
     if (settings_.observer) BELLJAR_CHECK(make_observed());
-    front::Signals signals = BELLJAR_TRY(front::Signals::open(settings_.signals));
+    launch::Sandbox sandbox;
+    if (settings_.spare != nullptr) {
+      sandbox = BELLJAR_TRY(launch::start(prepared_.plan, nullptr, {.time_steps = settings_.time_steps}));
+      if (settings_.launched != nullptr) *settings_.launched = true;
+      remote_ = BELLJAR_TRY(settings_.spare->await_use(sandbox.pidfd(), prepared_.plan.env));
+      if (begin_living_) begin_living_();
+      begun = Clock::now();
+      timespec now{};
+      ::clock_gettime(CLOCK_REALTIME, &now);
+      if (prepared_.file_rules) prepared_.file_rules->begin_run(now);
+    }
+    front::Signals signals =
+        BELLJAR_TRY(remote_ != nullptr ? front::Signals::open_remote(*remote_) : front::Signals::open(settings_.signals));
     const front::StdioOptions options = stream_options(settings_, policy_, prepared_.plan);
     front::Stdio stdio = BELLJAR_TRY(front::Stdio::open(options));
     front::RawTerminal terminal(stdio.pty() && options.output == front::OutputTo::kInherit ? options.host[0] : -1);
@@ -120,15 +136,16 @@ class Runner {
 
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
-    auto begun_sandbox =
-        launch::start(prepared_.plan, &request,
-                      {.one_shot = true, .time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
-    if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
-    launch::Sandbox sandbox = BELLJAR_TRY(std::move(begun_sandbox));
+    if (settings_.spare == nullptr) {
+      auto begun_sandbox = launch::start(
+          prepared_.plan, &request, {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
+      if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
+      sandbox = BELLJAR_TRY(std::move(begun_sandbox));
+    }
     const Clock::time_point started = Clock::now();
     if (settings_.launched != nullptr) *settings_.launched = true;
     ran_.times.start = started - starting;
-    stdio.close_command_ends();
+    if (settings_.spare == nullptr) stdio.close_command_ends();
     if (stdio.pty()) {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
@@ -156,6 +173,11 @@ class Runner {
     }
     if (settings_.on_started) settings_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
+    if (settings_.spare != nullptr) {
+      BELLJAR_TRY(sandbox.exec(request));
+      stdio.close_command_ends();
+      settings_.spare->begun();
+    }
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
     terminal.restore();
@@ -213,6 +235,7 @@ class Runner {
     request.argv = command_.argv;
     for (int n = 0; n < 3; ++n) request.stdio[n] = stdio.command_fd(n);
     request.pty = stdio.pty();
+    if (settings_.spare != nullptr) request.env = prepared_.plan.env;
     return request;
   }
 
@@ -260,6 +283,8 @@ class Runner {
   const std::string& workspace_;
   const RunSettings& settings_;
   const Interception* interception_;
+  std::function<void()> begin_living_;
+  const front::RemoteEnd* remote_ = nullptr;
   std::optional<LimitSet> limits_;
   timespec began_{};
   RunOutcome ran_;
@@ -334,7 +359,14 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   place.kept_caches =
       keep_caches(sized, place.workspace, settings.transaction ? settings.transaction->state_dir : default_state_dir());
   const bool hides = sized.filesystem.siblings == Siblings::kHidden;
-  const Living living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
+  if (settings.spare != nullptr && (hides || settings.transaction))
+    return Error(Code::kInternal, "no sandbox is kept ready for a run in a transaction, or one that hides other workspaces");
+  Living living;
+  // A spare lives for others from its use on.
+  const auto begin_living = [&] {
+    living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
+  };
+  if (settings.spare == nullptr) begin_living();
   place.siblings = BELLJAR_TRY(hide_siblings(sized, Siblings::kShown, place, living));
   std::optional<Interception> interception;
   if (policy.network.mode == NetMode::kProxy) {
@@ -344,7 +376,8 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   const Interception* const look = interception ? &*interception : nullptr;
   if (settings.transaction) return run_in_transaction(backend, sized, command, std::move(place), settings, look, begun);
   for (;;) {
-    auto ran = Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look).go(begun);
+    auto ran =
+        Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look, begin_living).go(begun);
     if (ran || !drop_unavailable(ran.error(), place)) return ran;
   }
 }

@@ -1,0 +1,72 @@
+// A host that remembers what a plan asked of it, so that somebody can tell later whether it would be planned the same.
+#pragma once
+
+#include <sys/types.h>
+
+#include <ctime>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/paths/host.h"
+
+namespace belljar::backend {
+
+// Everything that was asked of it is looked at again by still_holds(), and what other code read of the host: note_file(). One
+// thread.
+//
+// Of each path the kernel's identity counts (device, inode, mode, owner), not its name alone: a file that another one has taken the
+// place of is another one, since a mount in the sandbox was over the first. Of names that are not there the directory's change time
+// answers for all, where the file system keeps one and it has not just changed.
+class Witness final : public RealHost {
+ public:
+  Witness();
+  PathFacts facts(const std::string& path) const override;
+  std::optional<std::string> canonical(const std::string& path) const override;
+  std::optional<std::string> link_text(const std::string& path) const override;
+  std::optional<std::string> read_small(const std::string& path) const override;
+  std::vector<std::string> names_in(const std::string& folder) const override;
+  bool open_to_command(const std::string& path) const override;
+
+  // A file that decides something by its contents, there or not; links are followed.
+  void note_file(const std::string& path) const;
+
+  // Empty: a plan would get the same answers now. Else the path that differs.
+  std::string changed() const;
+
+ private:
+  struct Identity {
+    bool there = false;
+    dev_t device = 0;
+    ino_t inode = 0;
+    mode_t mode = 0;
+    uid_t uid = 0;
+    gid_t gid = 0;
+    bool operator==(const Identity&) const = default;
+  };
+  struct Contents {
+    Identity identity;
+    off_t size = 0;
+    timespec modified{}, changed{};
+    bool operator==(const Contents& other) const noexcept;
+  };
+  struct Directory {
+    Contents self;
+    bool tells = false;  // its change time answers for what is not in it
+  };
+  static Identity identity_of(const std::string& path);
+  static Contents contents_of(const std::string& path, int flags);
+  void note(std::string_view path) const;
+
+  mutable std::map<std::string, Identity, std::less<>> paths_;
+  mutable std::map<std::string, Directory, std::less<>> directories_;
+  mutable std::map<std::string, Contents, std::less<>> files_;
+  mutable std::map<std::string, std::optional<std::string>, std::less<>> links_;  // real paths that lead through links
+  mutable std::map<std::string, std::vector<std::string>, std::less<>> listed_;
+  mutable std::string torn_;  // a path that changed between our look and the plan's
+  std::string mounts_;
+};
+
+}  // namespace belljar::backend

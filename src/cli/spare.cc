@@ -1,0 +1,269 @@
+// When a spare is made, what it checks, and what it does then.
+//
+// A cold run that may be warm starts the first spare, as a process of its own: the same program with the same words, `__spare` in
+// front and another command behind. It goes the whole way of a run until the sandbox is there, then waits at its door. So there is no
+// second way to make a sandbox, and what a spare is for cannot differ from what a run would make: only from when.
+//
+// Hence the checks of why_not(). The client must be in everything that a command inherits what the spare is (warm/caller.h), have
+// the same words, variables and directory byte by byte, and the host must still be what the plan was made from: the policy files and
+// everything that the backend asked (backend/paths/witness.h). Whatever differs, the client starts cold; where it was the host, the
+// spare ends, since nothing will make it right again.
+//
+// A spare is used once. The next one is started when the run is over, or at once where there is no other: two of a kind are the
+// most, so that of two runs one after the other both may find one.
+#include "cli/spare.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/format.h"
+#include "base/unique_fd.h"
+#include "belljar/error.h"
+#include "belljar/policy.h"
+#include "belljar/result.h"
+#include "belljar/units.h"
+#include "cli/command_words.h"
+#include "cli/errors.h"
+#include "cli/own_program.h"
+#include "cli/recognise.h"
+#include "kernel/process_tree.h"
+#include "kernel/worktree.h"
+#include "launch/detached.h"
+#include "policy/defaults.h"
+#include "policy/json.h"
+#include "policy/tls_interception.h"
+
+namespace belljar::cli {
+namespace {
+
+constexpr std::chrono::minutes kIdle{10};
+constexpr unsigned kAskPersonality = 0xffffffffU;  // personality(2)
+
+Error over(std::string_view why) { return Error(Code::kCanceled, "the spare sandbox ends").reason(std::string(why)); }
+
+bool ignores_signals() noexcept {
+  for (int signal = 1; signal < SIGRTMIN; ++signal) {
+    struct sigaction action{};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return true;
+  }
+  return false;
+}
+
+std::string own_directory() {
+  char path[PATH_MAX];
+  return ::getcwd(path, sizeof path) == nullptr ? std::string() : path;
+}
+
+// The words of the command line, ours and the command's.
+std::vector<std::string> all_words(const RunFlags& flags) {
+  std::vector<std::string> words{"belljar"};
+  words.insert(words.end(), flags.words.begin(), flags.words.end());
+  words.emplace_back("--");
+  words.insert(words.end(), flags.program.begin(), flags.program.end());
+  return words;
+}
+
+// Which of them is the text of -c, 0: none; nullopt: the client, who only looks at the words, would take another command for it.
+std::optional<int> text_of(const RunFlags& flags) {
+  const warm::RunWords words{all_words(flags), {}, {}};
+  const auto parts = words.parts();
+  const bool same = parts.text == 0 ? !flags.shell_text : flags.shell_text == words.argv[static_cast<std::size_t>(parts.text)];
+  return parts.right && same ? std::optional(parts.text) : std::nullopt;
+}
+
+// With another command: what is run is no part of a spare.
+std::vector<std::string> words_without_command(const RunFlags& flags) {
+  std::vector<std::string> words = all_words(flags);
+  words.resize(words.size() - flags.program.size());
+  const int text = text_of(flags).value_or(0);
+  if (text != 0) words[static_cast<std::size_t>(text)] = ":";
+  else words.emplace_back("true");
+  return words;
+}
+
+}  // namespace
+
+std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
+  const Policy& policy = loaded.effective.policy;
+  if (flags.txn || flags.txn_name) return "a transaction is begun by its run";
+  if (!flags.audit.file.empty()) return "a trail is opened before the sandbox is planned";
+  if (flags.verbose) return "--verbose tells of a start";
+  if (flags.pty) return "a terminal belongs to its run";
+  if (policy.backend != "native" || !policy.fallback.empty() || !flags.choose.tried.empty()) return "only the native backend has spares";
+  if (policy.mode != Mode::kWorkspaceWrite && policy.mode != Mode::kReadOnly) return "its mode has no file rules";
+  if (policy.profile.starts_with("agent-")) return "an agent's profile is for its program alone";
+  if (policy.filesystem.siblings == Siblings::kHidden) return "other workspaces are hidden as they are at the start";
+  if (policy.filesystem.caches == Caches::kWorkspace) return "one sandbox at a time has the workspace's caches";
+  if (!policy.filesystem.volumes.empty()) return "volumes are made at the start";
+  if (policy::wants_interception(policy.network)) return "what looks into TLS is another program";
+  if (ignores_signals()) return "the caller ignores signals";
+  if (!text_of(flags)) return "its words are not those of a run with one command";
+  return {};
+}
+
+warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_command(flags), own_environment(), own_directory()}; }
+
+void start_spare(const warm::RunWords& words) {
+  std::vector<std::string> argv = words.argv;
+  argv.insert(argv.begin() + 1, std::string(kSpareWord));
+  // A spare that cannot be had is no fault of the run.
+  (void)launch::start_detached(own_program(), argv, words.environment, -1);
+}
+
+Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
+  auto spare = std::unique_ptr<RunSpare>(new RunSpare(flags));
+  auto own = warm::Caller::look_at(::getpid());
+  if (!own) return over("its own process cannot be looked at");
+  spare->own_ = *std::move(own);
+  spare->words_ = words_of_run(flags);
+  spare->kind_ = spare->words_.kind();
+  spare->personality_ = static_cast<std::uint32_t>(::personality(kAskPersonality));
+  return spare;
+}
+
+void RunSpare::attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept {
+  command_ = &command;
+  loaded_ = &loaded;
+  record_ = &record;
+}
+
+// What was read before there was a host to ask.
+void RunSpare::note_files(const LoadedPolicy& loaded) const {
+  const policy::MergeContext& context = loaded.context;
+  std::vector<std::string> files{"/etc/belljar/policy.toml", context.workspace + "/.belljar/policy.toml", context.workspace + "/.git",
+                                 "/etc/passwd", context.workspace, context.cwd};
+  if (!context.config_dir.empty()) files.push_back(context.config_dir + "/policy.toml");
+  const std::string& named = flags_.policy.policy;
+  if (named.find('/') != std::string::npos || named.ends_with(".toml") || named.ends_with(".json"))
+    files.push_back(named.starts_with('/') ? named : words_.cwd + "/" + named);
+  for (const std::string& file : files) {
+    if (file == context.workspace || file == context.cwd) (void)host_.canonical(file);
+    else host_.note_file(file);
+  }
+}
+
+std::string RunSpare::why_not(const warm::Visitor& visitor, bool& stale) const {
+  stale = false;
+  if (visitor.run.kind() != kind_) return "another kind of run";
+  if (visitor.personality != personality_) return "another personality";
+  const auto caller = warm::Caller::look_at(visitor.pid);
+  if (!caller || visitor.has_left()) return "it is gone";
+  if (*caller != own_) return "another kind of process";
+  stale = true;
+  auto workspace = find_workspace(flags_.policy.workspace, loaded_->context.home);
+  if (!workspace || *workspace != loaded_->context.workspace) return "another workspace";
+  if (kernel::repository_of_worktree(*workspace) != loaded_->context.repository) return "another repository";
+  if (std::string path = host_.changed(); !path.empty()) return path;
+  stale = false;
+  return {};
+}
+
+std::string RunSpare::told() const {
+  const auto usage = kernel::measure_tree(kernel::list_tree(::getpid()), true);
+  std::string options;
+  for (std::size_t i = 2; i < words_.argv.size() && words_.argv[i] != "--"; ++i)
+    options += (options.empty() ? "" : " ") + words_.argv[i];
+  return format(R"({{"pid":{},"workspace":{},"options":{},"memory_bytes":{}}})", ::getpid(),
+                policy::json_text(loaded_->context.workspace), policy::json_text(options), usage.memory.count);
+}
+
+Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
+  warm::Door door = BELLJAR_TRY(warm::Door::open(words_));
+  if (!door.has_others()) start_spare(words_);
+  const auto until = std::chrono::steady_clock::now() + kIdle;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
+    auto visitor = door.next(left, sandbox_pidfd);
+    if (!visitor) return over("nobody came, or its place is gone");
+    if (visitor->ask == warm::wire::Ask::kRun) {
+      bool stale = false;
+      const std::string why = why_not(*visitor, stale);
+      if (!why.empty()) (void)visitor->answer(warm::wire::Say::kRefused);
+      if (stale) return over(why);
+      if (!why.empty()) continue;
+      alone_ = !door.has_others();
+      door.close();
+      BELLJAR_CHECK(take(*std::move(visitor), env));
+      return this;
+    }
+    (void)warm::tell(*visitor, told());
+    if (visitor->ask == warm::wire::Ask::kEnd) return over("it was told to");
+  }
+}
+
+Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env) {
+  CommandWords words = flags_;
+  const auto parts = visitor.run.parts();
+  const auto& argv = visitor.run.argv;
+  if (parts.text != 0) words.shell_text = argv[static_cast<std::size_t>(parts.text)];
+  words.program.assign(argv.begin() + parts.program, argv.end());
+  auto command = command_from(words, flags_.policy.login, "");
+  // Whether it is an agent is asked of the program, whose profile is another.
+  if (!command || starts_agent(*command, *loaded_)) {
+    (void)visitor.answer(warm::wire::Say::kRefused);
+    return over("another program");
+  }
+  command->cwd = command_->cwd;
+  *command_ = *std::move(command);
+  flags_.shell_text = words.shell_text;
+  flags_.program = words.program;
+  // Where a shell is, is its caller's; nothing of the plan depends on it.
+  std::erase_if(env, [](const std::string& entry) { return warm::wire::is_of_each_run(entry.c_str()); });
+  for (std::string& entry : policy::build_environment(loaded_->effective.policy.environment, visitor.run.environment)) {
+    if (warm::wire::is_of_each_run(entry.c_str())) env.push_back(std::move(entry));
+  }
+  for (int n = 0; n < 3; ++n) {
+    if (::dup3(visitor.streams[static_cast<std::size_t>(n)].get(), n, 0) < 0) {
+      (void)visitor.answer(warm::wire::Say::kRefused);
+      return over("no descriptors");
+    }
+    visitor.streams[static_cast<std::size_t>(n)].reset();
+  }
+  if (!visitor.answer(warm::wire::Say::kTaken)) return over("it is gone");
+  client_ = std::move(visitor);
+  for (const std::string& warning : loaded_->effective.warnings) print_note("warning: " + warning);
+  return open_report(flags_, *loaded_, *record_);
+}
+
+// The next one is made meanwhile where a run that came now would find none; else when there is nothing that it could disturb.
+void RunSpare::begun() {
+  if (alone_) start_spare(words_);
+}
+
+void RunSpare::finish(int exit_code) {
+  // Whoever reads what the command wrote waits for the last writer.
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (int n = 0; n < 3; ++n) ::dup3(null.get(), n, 0);
+  (void)client_->answer(warm::wire::Say::kEnded, exit_code);
+  if (!alone_) start_spare(words_);
+}
+
+int RunSpare::fd() const noexcept { return client_->connection.get(); }
+
+std::optional<int> RunSpare::next() const noexcept {
+  warm::wire::Signal signal;
+  const ssize_t size = ::recv(client_->connection.get(), &signal, sizeof signal, MSG_DONTWAIT);
+  if (size == sizeof signal) return signal.number;
+  gone_ = size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
+  return std::nullopt;
+}
+
+void RunSpare::stop() const noexcept { (void)client_->answer(warm::wire::Say::kStop); }
+
+}  // namespace belljar::cli

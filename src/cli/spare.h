@@ -1,0 +1,76 @@
+// `belljar run --warm`: sandboxes that are made before their run comes. A spare is a whole `belljar run` that waits behind its start.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/paths/witness.h"
+#include "belljar/command.h"
+#include "belljar/result.h"
+#include "cli/load.h"
+#include "cli/run_flags.h"
+#include "front/signals.h"
+#include "runtime/run.h"
+#include "warm/caller.h"
+#include "warm/door.h"
+
+namespace belljar::cli {
+
+// The first word of a spare's command line, before `run`.
+inline constexpr std::string_view kSpareWord = "__spare";
+
+// Why no spare can stand for a run with these options and this policy, one clause; empty: one can.
+std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded);
+
+// Starts a process that makes a spare for the next run with these words. Nothing comes of it where there are enough.
+void start_spare(const warm::RunWords& words);
+// The words of this process's own run, for start_spare().
+warm::RunWords words_of_run(const RunFlags& flags);
+
+// The spare of this process. One thread.
+class RunSpare final : public runtime::Spare, public front::RemoteEnd {
+ public:
+  // At the beginning of the process. Errors: the kernel does not say what this process is.
+  static Result<std::unique_ptr<RunSpare>> create(RunFlags& flags);
+
+  const backend::Host& host() const noexcept { return host_; }
+  // What is read to load `loaded` is noted: what is loaded after this call counts.
+  void note_files(const LoadedPolicy& loaded) const;
+  // What the run is about, which the client changes. All must outlive this.
+  void attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept;
+  bool is_used() const noexcept { return client_.has_value(); }
+  // The run is over and everything is written: tells the client.
+  void finish(int exit_code);
+
+  Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
+  void begun() override;
+
+  int fd() const noexcept override;
+  std::optional<int> next() const noexcept override;
+  bool gone() const noexcept override { return gone_; }
+  void stop() const noexcept override;
+
+ private:
+  explicit RunSpare(RunFlags& flags) : flags_(flags) {}
+  std::string why_not(const warm::Visitor& visitor, bool& stale) const;
+  Result<void> take(warm::Visitor visitor, std::vector<std::string>& env);
+  std::string told() const;
+
+  RunFlags& flags_;
+  Command* command_ = nullptr;
+  LoadedPolicy* loaded_ = nullptr;
+  RunRecord* record_ = nullptr;
+  backend::Witness host_;
+  warm::Caller own_;
+  warm::RunWords words_;
+  std::string kind_;
+  std::uint32_t personality_ = 0;
+  std::optional<warm::Visitor> client_;
+  bool alone_ = false;  // no other spare of its kind is there
+  mutable bool gone_ = false;
+};
+
+}  // namespace belljar::cli

@@ -1,0 +1,222 @@
+// A run whose sandbox is ready. What this costs is what a warm start costs, so it comes before all else: on a static program libc's
+// own start takes longer than all of this (it asks the processor for its features, and under a hypervisor each of those questions is
+// a trap), and so do relocations and the pages they touch. Hence: compiled without a library, no global data, no call but to inline
+// functions here.
+//
+// Handed over are the words, the environment, the working directory and the three streams, in one message; what else the spare must
+// know of us it asks the kernel (caller.h). It answers before it does anything, so that a spare that refuses, or dies, costs a cold
+// start and nothing else. From then on we are what the caller waits for and signals: signals are passed on, and when told so we stop
+// or end. When we are killed, our end of the connection closes and the spare kills the sandbox.
+//
+// A run with a terminal among its streams starts cold: who reads and who is stopped there is decided by our process group.
+#include "warm/client/client.h"
+
+#include <linux/signal.h>
+#include <linux/time_types.h>
+#include <asm/ioctls.h>
+#include <asm/unistd.h>
+#include <linux/fcntl.h>
+#include <linux/poll.h>
+#include <linux/socket.h>
+#include <linux/un.h>
+
+#include "warm/wire.h"
+
+namespace belljar::warm {
+namespace {
+
+using std::size_t;
+
+inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) noexcept {
+#if defined(__x86_64__)
+  register long r10 asm("r10") = d;
+  register long r8 asm("r8") = e;
+  register long r9 asm("r9") = f;
+  long value = number;
+  asm volatile("syscall" : "+a"(value) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  return value;
+#elif defined(__aarch64__)
+  register long x8 asm("x8") = number;
+  register long x0 asm("x0") = a;
+  register long x1 asm("x1") = b;
+  register long x2 asm("x2") = c;
+  register long x3 asm("x3") = d;
+  register long x4 asm("x4") = e;
+  register long x5 asm("x5") = f;
+  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
+  return x0;
+#else
+#error "write the system call of this processor here"
+#endif
+}
+inline long address(const void* of) noexcept { return reinterpret_cast<long>(of); }
+
+// The kernel's own layouts, socket(7), unix(7): libc's headers bring functions that are not there yet.
+constexpr int kAfUnix = 1, kSeqpacket = 5, kCloexec = 02000000, kSolSocket = 1, kRights = 1, kPeercred = 17, kNoSignal = 0x4000;
+struct Vector {
+  const void* base;
+  size_t size;
+};
+struct Message {
+  void* name;
+  int name_size;
+  Vector* parts;
+  size_t part_count;
+  void* control;
+  size_t control_size;
+  unsigned flags;
+};
+struct Rights {
+  size_t size;
+  int level, type;
+  int fds[3];
+};
+struct Credentials {
+  int pid;
+  unsigned uid, gid;
+};
+struct Action {
+  void* handler;
+  unsigned long flags;
+  void* restorer;
+  std::uint64_t mask;
+};
+
+constexpr int kPassed[] = {2, 15, 1, 3, 10, 12, 28, 20, 18};  // INT TERM HUP QUIT USR1 USR2 WINCH TSTP CONT
+constexpr std::uint64_t bit(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
+
+// As front::Signals has it: one that is ignored stays so.
+std::uint64_t signals_to_pass() noexcept {
+  std::uint64_t set = 0;
+  for (size_t i = 0; i < sizeof kPassed / sizeof kPassed[0]; ++i) {
+    Action now{};
+    const bool ignored =
+        call(__NR_rt_sigaction, kPassed[i], 0, address(&now), sizeof now.mask) == 0 && now.handler == reinterpret_cast<void*>(1);
+    if (!ignored) set |= bit(kPassed[i]);
+  }
+  return set;
+}
+
+bool is_terminal_or_closed(int fd) noexcept {
+  char settings[64];  // more than the kernel's struct termios
+  const long status = call(__NR_ioctl, fd, TCGETS, address(settings));
+  return status == 0 || status == -9;  // EBADF
+}
+
+[[noreturn]] void end(int code) noexcept {
+  for (;;) call(__NR_exit_group, code);
+}
+
+// A spare of this user's that listens there.
+int connect_to(const char* path, size_t size, long uid) noexcept {
+  struct {
+    unsigned short family;
+    char path[wire::kPathBytes];
+  } name{kAfUnix, {}};
+  for (size_t i = 0; i <= size; ++i) name.path[i] = path[i];
+  const int fd = static_cast<int>(call(__NR_socket, kAfUnix, kSeqpacket | kCloexec, 0));
+  if (fd < 0) return -1;
+  Credentials peer{};
+  int peer_size = sizeof peer;
+  if (call(__NR_connect, fd, address(&name), static_cast<long>(sizeof name.family + size + 1)) == 0 &&
+      call(__NR_getsockopt, fd, kSolSocket, kPeercred, address(&peer), address(&peer_size)) == 0 && peer.uid == uid)
+    return fd;
+  call(__NR_close, fd);
+  return -1;
+}
+
+bool send_request(int fd, const wire::Request& request, char* const* argv, char* const* environment, const char* cwd) noexcept {
+  Vector parts[4] = {{&request, sizeof request},
+                     {argv[0], request.argv_bytes},
+                     {environment[0], request.environment_bytes},
+                     {cwd, request.cwd_bytes}};
+  struct alignas(8) {
+    Rights rights;
+    int padding;
+  } control{{sizeof(size_t) + (2 * sizeof(int)) + (3 * sizeof(int)), kSolSocket, kRights, {0, 1, 2}}, 0};
+  Message message{nullptr, 0, parts, 4, &control, sizeof control, 0};
+  return call(__NR_sendmsg, fd, address(&message), kNoSignal) > 0;
+}
+
+// Taken by the spare: from here on we are its caller's end.
+[[noreturn]] void serve(int fd, int signals) noexcept {
+  for (;;) {
+    struct pollfd wait[2] = {{fd, POLLIN, 0}, {signals, POLLIN, 0}};
+    (void)call(__NR_ppoll, address(wait), 2, 0, 0, 8);
+    if (wait[1].revents != 0) {
+      unsigned char info[128];  // signalfd_siginfo: the number comes first
+      if (call(__NR_read, signals, address(info), sizeof info) == sizeof info) {
+        const wire::Signal passed{static_cast<std::int32_t>(info[0])};
+        call(__NR_sendto, fd, address(&passed), sizeof passed, kNoSignal);
+      }
+    }
+    if (wait[0].revents == 0) continue;
+    wire::Answer answer;
+    const long size = call(__NR_recvfrom, fd, address(&answer), sizeof answer);
+    if (size == -4) continue;  // EINTR
+    if (size != sizeof answer) {
+      constexpr char kGone[] = "belljar: the process that kept this sandbox ready was killed, and the command with it\n";
+      call(__NR_write, 2, address(kGone), sizeof kGone - 1);
+      end(125);
+    }
+    if (answer.say == wire::Say::kEnded) end(answer.value);
+    if (answer.say == wire::Say::kStop) call(__NR_kill, call(__NR_getpid), 19);  // SIGSTOP: continued, CONT waits in `signals`
+  }
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int argc, char** argv, char** environment) noexcept {
+  const wire::Words words = wire::words_of(argc, argv);
+  if (!words.right || environment[0] == nullptr) return;
+  const long uid = call(__NR_geteuid);
+  char path[wire::kPathBytes];
+  const size_t directory = wire::put_directory(environment, uid == 0, path);
+  if (directory == 0) return;
+  // Nobody who never asked for spares pays for more than this.
+  path[directory] = '\0';
+  if (call(__NR_faccessat, AT_FDCWD, address(path), 1) != 0) return;
+  for (int fd = 0; fd < 3; ++fd) {
+    if (is_terminal_or_closed(fd)) return;
+  }
+  char cwd[4096];
+  const long cwd_size = call(__NR_getcwd, address(cwd), sizeof cwd);
+  if (cwd_size <= 1 || cwd[0] != '/') return;
+
+  // The kernel lays the strings one behind the other, first argv's, then the environment's.
+  wire::Request request;
+  request.argc = static_cast<std::uint32_t>(argc);
+  request.argv_bytes = static_cast<std::uint32_t>(environment[0] - argv[0]);
+  char* const* last = environment;
+  while (last[1] != nullptr) ++last;
+  request.environment_bytes = static_cast<std::uint32_t>(*last + wire::length(*last) + 1 - environment[0]);
+  request.cwd_bytes = static_cast<std::uint32_t>(cwd_size);
+  if (argv[0] + request.argv_bytes != environment[0] || argv[argc - 1] + wire::length(argv[argc - 1]) + 1 != environment[0] ||
+      std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes + sizeof request > wire::kMostBytes)
+    return;
+  request.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
+
+  const std::uint64_t kind = wire::hash_of_kind(words, argv, environment, cwd);
+  for (int slot = 0; slot < wire::kSlots; ++slot) {
+    wire::put_name(path + directory, kind, slot);
+    const int fd = connect_to(path, wire::length(path), uid);
+    if (fd < 0) continue;
+    // Before it is taken: a signal that comes in between is the command's.
+    const std::uint64_t passed = signals_to_pass();
+    std::uint64_t before = 0;
+    if (call(__NR_rt_sigprocmask, 0, address(&passed), address(&before), sizeof before) != 0) return;
+    const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | 04000));
+    wire::Answer answer;
+    if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd)) {
+      long size = 0;
+      do size = call(__NR_recvfrom, fd, address(&answer), sizeof answer);
+      while (size == -4);
+      if (size == sizeof answer && answer.say == wire::Say::kTaken) serve(fd, signals);
+    }
+    call(__NR_close, fd);
+    if (signals >= 0) call(__NR_close, signals);
+    call(__NR_rt_sigprocmask, 2, address(&before), 0, sizeof before);
+  }
+}
+
+}  // namespace belljar::warm

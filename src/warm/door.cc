@@ -1,0 +1,266 @@
+// A socket's file says that a spare was there, and connect(2) says whether it is: what nobody listens on any more is removed by who
+// finds it. Two spares that take the same slot at one time cannot be: bind(2) refuses the second.
+//
+// The wait costs an idle machine nothing: one poll(2), whose patience is minutes. inotify(7) tells of a directory that is removed,
+// which is how a login session's end, or somebody's `rm -r`, ends spares.
+#include "warm/door.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/format.h"
+#include "base/made_directories.h"
+#include "belljar/error.h"
+#include "belljar/result.h"
+#include "kernel/pass_fds.h"
+
+namespace belljar::warm {
+namespace {
+
+using std::chrono::milliseconds;
+constexpr milliseconds kVisit{1000};  // what somebody who connected may take to say what they want
+constexpr std::size_t kMostText = 64 * 1024;
+
+std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<const char*> result;
+  result.reserve(texts.size() + 1);
+  for (const std::string& text : texts) result.push_back(text.c_str());
+  result.push_back(nullptr);
+  return result;
+}
+
+Error no_place(std::string_view why) {
+  return Error(Code::kFailedPrecondition, "cannot keep a sandbox ready").reason(std::string(why));
+}
+
+sockaddr_un address_of(const std::string& path) noexcept {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);  // wire::put_directory() leaves room
+  return address;
+}
+
+UniqueFd new_socket(int flags) noexcept { return UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0)); }
+
+bool connect_to(int socket, const std::string& path) noexcept {
+  const sockaddr_un address = address_of(path);
+  return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+// A spare that was killed leaves its socket.
+bool remove_if_dead(const std::string& path) noexcept {
+  const UniqueFd socket = new_socket(SOCK_NONBLOCK);
+  if (!socket.valid() || connect_to(socket.get(), path) || errno != ECONNREFUSED) return false;
+  return ::unlink(path.c_str()) == 0;
+}
+
+Result<UniqueFd> listen_at(const std::string& path) {
+  UniqueFd socket = new_socket(SOCK_NONBLOCK);
+  const sockaddr_un address = address_of(path);
+  const auto bound = [&] { return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0; };
+  if (!socket.valid() || (!bound() && (errno != EADDRINUSE || !remove_if_dead(path) || !bound())))
+    return Error(errno == EADDRINUSE ? Code::kAlreadyExists : Code::kFailedPrecondition, "cannot keep a sandbox ready")
+        .sys(errno, "bind");
+  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), 8) != 0)
+    return Error(Code::kFailedPrecondition, "cannot keep a sandbox ready").sys(errno, "listen");
+  return socket;
+}
+
+std::string path_in(const std::string& directory, std::uint64_t kind, int slot) {
+  char name[32];
+  wire::put_name(name, kind, slot);
+  return directory + name;
+}
+
+bool is_ours_alone(const std::string& path) noexcept {
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid() &&
+         (status.st_mode & 077U) == 0;
+}
+
+// Texts that end with NUL each; false: the last does not.
+bool split(std::string_view bytes, std::vector<std::string>& into) {
+  while (!bytes.empty()) {
+    const std::size_t end = bytes.find('\0');
+    if (end == std::string_view::npos) return false;
+    into.emplace_back(bytes.substr(0, end));
+    bytes.remove_prefix(end + 1);
+  }
+  return true;
+}
+
+}  // namespace
+
+wire::Words RunWords::parts() const { return wire::words_of(static_cast<int>(argv.size()), pointers_to(argv).data()); }
+
+std::string RunWords::kind() const {
+  std::string kind;
+  wire::each_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(),
+                     [&kind](const char* text) { kind.append(text).push_back('\0'); });
+  return kind;
+}
+
+std::uint64_t RunWords::hash() const {
+  return wire::hash_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str());
+}
+
+bool Visitor::answer(wire::Say say, int value) const noexcept {
+  const wire::Answer answer{say, value};
+  return ::send(connection.get(), &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+}
+
+bool Visitor::has_left() const noexcept {
+  pollfd wait{connection.get(), POLLRDHUP, 0};
+  return ::poll(&wait, 1, 0) != 0;
+}
+
+std::string directory() {
+  const std::vector<std::string> environment = own_environment();
+  char path[wire::kPathBytes];
+  return {path, wire::put_directory(pointers_to(environment).data(), ::geteuid() == 0, path)};
+}
+
+Result<Door> Door::open(const RunWords& words) {
+  Door door;
+  const std::string folder = directory();
+  if (folder.empty()) return no_place("the path of the state directory is too long for a socket, or there is none");
+  make_directories(folder);
+  if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
+  door.kind_ = words.hash();
+  for (int slot = 0; slot < wire::kSlots; ++slot) {
+    std::string path = path_in(folder, door.kind_, slot);
+    auto listener = listen_at(path);
+    if (!listener && listener.error().code() == Code::kAlreadyExists) continue;
+    door.listener_ = BELLJAR_TRY(std::move(listener));
+    door.path_ = std::move(path);
+    // Without it patience is what ends us.
+    door.watch_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+    if (door.watch_.valid()) ::inotify_add_watch(door.watch_.get(), folder.c_str(), IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    return door;
+  }
+  return Error(Code::kAlreadyExists, "there are enough spares of that kind");
+}
+
+Door::~Door() { close(); }
+
+void Door::close() noexcept {
+  if (!listener_.valid()) return;
+  ::unlink(path_.c_str());
+  listener_.reset();
+}
+
+std::optional<Visitor> Door::next(milliseconds patience, int also) {
+  const auto until = std::chrono::steady_clock::now() + patience;
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return std::nullopt;
+    pollfd wait[3] = {{listener_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {also, POLLIN, 0}};
+    if (::poll(wait, 3, static_cast<int>(left.count())) < 0) continue;
+    if (wait[1].revents != 0 || wait[2].revents != 0) return std::nullopt;
+    if (wait[0].revents == 0) continue;
+    UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    if (!connection.valid()) continue;
+    if (auto visitor = receive(std::move(connection))) return visitor;
+  }
+}
+
+std::optional<Visitor> Door::receive(UniqueFd connection) const {
+  Visitor visitor;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid() || peer.pid <= 0)
+    return std::nullopt;
+  visitor.pid = peer.pid;
+  pollfd wait{connection.get(), POLLIN, 0};
+  if (::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0) return std::nullopt;
+  const auto bytes = std::make_unique_for_overwrite<char[]>(wire::kMostBytes);
+  const auto got = kernel::receive_fds<3>(connection.get(), bytes.get(), wire::kMostBytes);
+  for (std::size_t i = 0; i < got.count; ++i) visitor.streams[i] = UniqueFd(got.fds[i]);
+  wire::Request request;
+  if (got.size < static_cast<ssize_t>(sizeof request) || got.cut) return std::nullopt;
+  std::memcpy(&request, bytes.get(), sizeof request);
+  std::string_view rest(bytes.get() + sizeof request, static_cast<std::size_t>(got.size) - sizeof request);
+  const auto take = [&rest](std::size_t count) { return std::exchange(rest, rest.substr(count)).substr(0, count); };
+  if (request.magic != wire::kMagic || std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes != rest.size())
+    return std::nullopt;
+  visitor.ask = request.ask;
+  visitor.personality = request.personality;
+  std::vector<std::string> cwd;
+  if (!split(take(request.argv_bytes), visitor.run.argv) || !split(take(request.environment_bytes), visitor.run.environment) ||
+      !split(rest, cwd))
+    return std::nullopt;
+  if (request.ask == wire::Ask::kRun) {
+    if (got.count != 3 || cwd.size() != 1 || visitor.run.argv.size() != request.argc) return std::nullopt;
+    visitor.run.cwd = std::move(cwd.front());
+  }
+  visitor.connection = std::move(connection);
+  return visitor;
+}
+
+bool Door::has_others() const {
+  const std::string folder = path_.substr(0, path_.rfind('/'));
+  for (int slot = 0; slot < wire::kSlots; ++slot) {
+    const std::string path = path_in(folder, kind_, slot);
+    if (path != path_ && ::access(path.c_str(), F_OK) != 0) return false;
+  }
+  return true;
+}
+
+bool tell(const Visitor& visitor, std::string_view text) noexcept {
+  text = text.substr(0, kMostText);
+  return ::send(visitor.connection.get(), text.data(), text.size(), MSG_NOSIGNAL) >= 0;
+}
+
+std::vector<Kept> ask_all(wire::Ask ask) {
+  std::vector<Kept> kept;
+  const std::string folder = directory();
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(folder.empty() ? nullptr : ::opendir(folder.c_str()), ::closedir);
+  if (stream == nullptr) return kept;
+  std::vector<std::string> paths;
+  while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): the stream is ours
+    if (entry->d_name[0] != '.') paths.push_back(folder + "/" + entry->d_name);
+  }
+  std::ranges::sort(paths);
+  for (std::string& path : paths) {
+    if (path.size() >= wire::kPathBytes) continue;
+    const UniqueFd socket = new_socket(0);
+    if (!socket.valid()) break;
+    if (!connect_to(socket.get(), path)) {
+      if (errno == ECONNREFUSED) ::unlink(path.c_str());
+      continue;
+    }
+    const wire::Request request{.ask = ask};
+    std::string text(kMostText, '\0');
+    pollfd wait{socket.get(), POLLIN, 0};
+    if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+        ::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0)
+      continue;
+    const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
+    if (size <= 0) continue;
+    text.resize(static_cast<std::size_t>(size));
+    kept.push_back({std::move(path), std::move(text)});
+  }
+  return kept;
+}
+
+}  // namespace belljar::warm

@@ -1,0 +1,84 @@
+// Where one spare waits for the run that it is for: a socket in state_dir()/warm, mode 0700, that only the user reaches, with a name
+// that tells the kind of run.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "belljar/result.h"
+#include "warm/caller.h"
+#include "warm/wire.h"
+
+namespace belljar::warm {
+
+// The words, variables and directory of a run. A value.
+struct RunWords {
+  std::vector<std::string> argv, environment;
+  std::string cwd;
+
+  wire::Words parts() const;
+  // In this two runs must be equal, byte by byte.
+  std::string kind() const;
+  std::uint64_t hash() const;
+};
+
+// A run that asks for the spare; or, with ask != kRun, somebody who asks about it.
+struct Visitor {
+  wire::Ask ask = wire::Ask::kTell;
+  pid_t pid = 0;
+  RunWords run;
+  std::uint32_t personality = 0;
+  std::array<UniqueFd, 3> streams;
+  UniqueFd connection;
+
+  bool answer(wire::Say say, int value = 0) const noexcept;
+  bool has_left() const noexcept;
+};
+
+// A resource; the destructor removes the socket. One thread.
+class Door {
+ public:
+  // Takes a free slot. Errors: kAlreadyExists, there are enough spares of that kind; kFailedPrecondition, there is no place for
+  // sockets, or it is not ours alone.
+  static Result<Door> open(const RunWords& words);
+  Door(Door&& other) noexcept = default;
+  Door& operator=(Door&&) = delete;
+  ~Door();
+
+  // The next visitor of this user; nullopt: none came within `patience`, or `also` became readable (-1: none), or the directory is
+  // gone.
+  std::optional<Visitor> next(std::chrono::milliseconds patience, int also);
+  // Whether all other slots of the kind are taken.
+  bool has_others() const;
+  // Nobody comes any more; who waits is turned away.
+  void close() noexcept;
+
+ private:
+  Door() = default;
+  std::optional<Visitor> receive(UniqueFd connection) const;
+
+  std::string path_;
+  std::uint64_t kind_ = 0;
+  UniqueFd listener_, watch_;
+};
+
+// The directory of this user's spares; empty: there can be none.
+std::string directory();
+
+struct Kept {
+  std::string path;
+  std::string text;  // what the spare says of itself
+};
+// Asks each spare that is there; with kEnd they end. Sockets of those that were killed are removed.
+std::vector<Kept> ask_all(wire::Ask ask);
+// For a spare's answer to kTell.
+bool tell(const Visitor& visitor, std::string_view text) noexcept;
+
+}  // namespace belljar::warm

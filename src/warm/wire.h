@@ -1,0 +1,152 @@
+// What a `belljar run` and the spare that serves it say to each other, and what both must find alike.
+//
+// Messages travel over a SOCK_SEQPACKET of one machine between two processes of one program file: no version, no byte order. All of
+// it is inlined always and calls nothing: the client runs before libc does (client.cc), and a copy that another file of the program
+// was compiled with is none for it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace belljar::warm::wire {
+
+inline constexpr std::uint32_t kMagic = 0x6d726177;
+inline constexpr std::size_t kMostBytes = 128 * 1024;  // of one request; a longer command line or environment starts cold
+inline constexpr int kSlots = 2;                       // spares of one kind
+
+enum class Ask : std::uint32_t { kRun = 1, kTell, kEnd };
+
+// Followed by argv, the environment and the working directory, NUL-terminated each. With kRun three descriptors come along.
+struct Request {
+  std::uint32_t magic = kMagic;
+  Ask ask = Ask::kRun;
+  std::uint32_t argc = 0, argv_bytes = 0, environment_bytes = 0, cwd_bytes = 0;
+  std::uint32_t personality = 0;
+};
+
+enum class Say : std::uint32_t {
+  kTaken = 1,  // nothing had been done before it; from here on the run is the spare's
+  kRefused,    // this spare is not what a start would make now
+  kStop,       // stop yourself: the command has been
+  kEnded,      // with the exit code
+};
+struct Answer {
+  Say say = Say::kRefused;
+  std::int32_t value = 0;
+};
+// From a client whose run was taken: the signals it got.
+struct Signal {
+  std::int32_t number = 0;
+};
+
+// --- what is the command's among the words of `belljar run`, and what is the kind of run
+
+[[gnu::always_inline]] inline bool equal(const char* a, const char* b) noexcept {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
+}
+[[gnu::always_inline]] inline bool begins(const char* text, const char* with) noexcept {
+  while (*with != '\0' && *text == *with) ++text, ++with;
+  return *with == '\0';
+}
+[[gnu::always_inline]] inline std::size_t length(const char* text) noexcept {
+  std::size_t size = 0;
+  while (text[size] != '\0') ++size;
+  return size;
+}
+
+// `argv` of `belljar run`: its options end before `options`, the text of -c is at `text` (0: none), the program's words begin at
+// `program`. `right`: a spare may serve it.
+struct Words {
+  int options = 0, text = 0, program = 0;
+  bool right = false;
+};
+[[gnu::always_inline]] inline Words words_of(int argc, const char* const* argv) noexcept {
+  Words words;
+  if (argc < 3 || !equal(argv[1], "run")) return words;
+  bool twice = false;
+  int at = 2;
+  for (; at < argc && !equal(argv[at], "--"); ++at) {
+    if (!equal(argv[at], "-c")) continue;
+    twice |= words.text != 0;
+    if (++at < argc) words.text = at;
+  }
+  words.options = at < argc ? at : argc;
+  words.program = words.options + (at < argc ? 1 : 0);
+  const bool has_program = words.program < argc && argv[words.program][0] != '\0';
+  const bool has_text = words.text != 0 && argv[words.text][0] != '\0' && argv[words.text][0] != '-';
+  words.right = !twice && (words.text != 0 ? has_text : has_program);
+  return words;
+}
+
+// Variables that say where a shell is, and decide nothing of a sandbox: each run has its own.
+[[gnu::always_inline]] inline bool is_of_each_run(const char* entry) noexcept {
+  return begins(entry, "_=") || begins(entry, "SHLVL=") || begins(entry, "OLDPWD=");
+}
+
+// Gives `take` each byte string in which two runs must be equal to share a spare.
+template <class Take>
+[[gnu::always_inline]] inline void each_of_kind(const Words& words, const char* const* argv, const char* const* environment, const char* cwd,
+                         const Take& take) noexcept {
+  for (int i = 1; i < words.options; ++i) take(i == words.text ? "" : argv[i]);
+  take("--");
+  for (const char* const* entry = environment; *entry != nullptr; ++entry) {
+    if (!is_of_each_run(*entry)) take(*entry);
+  }
+  take(cwd);
+}
+
+// FNV-1a, for a name of a file: the spare compares the strings themselves.
+[[gnu::always_inline]] inline std::uint64_t hash_of_kind(const Words& words, const char* const* argv, const char* const* environment,
+                                  const char* cwd) noexcept {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  each_of_kind(words, argv, environment, cwd, [&hash](const char* text) noexcept __attribute__((always_inline)) {
+    do hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3U;
+    while (*text++ != '\0');
+  });
+  return hash;
+}
+
+// --- where spares listen: state_dir()/warm/KIND.SLOT, as belljar/state_dir.h has it
+
+inline constexpr std::size_t kPathBytes = 108;  // of sun_path, unix(7)
+
+// Writes the directory, without a NUL; 0: there is none, or it is too long for a socket in it.
+[[gnu::always_inline]] inline std::size_t put_directory(const char* const* environment, bool is_root, char (&path)[kPathBytes]) noexcept {
+  const char *state = nullptr, *home = nullptr;
+  for (const char* const* entry = environment; *entry != nullptr; ++entry) {
+    if (state == nullptr && begins(*entry, "XDG_STATE_HOME=")) state = *entry + 15;
+    if (home == nullptr && begins(*entry, "HOME=")) home = *entry + 5;
+  }
+  std::size_t size = 0;
+  const auto put = [&](const char* text) noexcept __attribute__((always_inline)) {
+    for (; *text != '\0' && size < kPathBytes; ++text) path[size++] = *text;
+  };
+  if (state != nullptr && *state == '/') {
+    put(state);
+  } else if (is_root) {
+    put("/var/lib");
+  } else if (home != nullptr && *home == '/') {
+    put(home);
+    put("/.local/state");
+  } else {
+    return 0;
+  }
+  put("/belljar/warm");
+  constexpr std::size_t kName = 20;  // "/", 16 digits, ".", a digit, NUL
+  return size + kName <= kPathBytes ? size : 0;
+}
+
+// Writes "/KIND.SLOT" and a NUL behind the directory.
+[[gnu::always_inline]] inline void put_name(char* at, std::uint64_t kind, int slot) noexcept {
+  *at++ = '/';
+  for (int shift = 60; shift >= 0; shift -= 4) {
+    const unsigned digit = static_cast<unsigned>(kind >> shift) & 15U;
+    *at++ = static_cast<char>(digit < 10 ? '0' + digit : 'a' + digit - 10);
+  }
+  *at++ = '.';
+  *at++ = static_cast<char>('0' + slot);
+  *at = '\0';
+}
+
+}  // namespace belljar::warm::wire
