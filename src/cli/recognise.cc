@@ -93,6 +93,8 @@ void tell_of_models(const LoadedPolicy& loaded) {
   }
 }
 
+}  // namespace
+
 std::string path_inside(const Environment& environment) {
   const std::vector<std::string> entries = policy::build_environment(environment, own_environment());
   for (const std::string& entry : entries) {
@@ -100,8 +102,6 @@ std::string path_inside(const Environment& environment) {
   }
   return {};
 }
-
-}  // namespace
 
 std::string find_program(const std::string& name, const std::string& path) {
   if (name.starts_with('/')) return is_program(name) ? name : std::string();
@@ -160,10 +160,6 @@ bool switch_off_own_sandbox(Command& command, const StartedAgent& started, const
 }
 
 }  // namespace
-
-bool starts_agent(const Command& command, const LoadedPolicy& loaded) {
-  return find_started_agent(command, path_inside(loaded.effective.policy.environment)).has_value();
-}
 
 Result<LoadedPolicy> load_policy_for(Command& command, const PolicyFlags& flags) {
   LoadedPolicy loaded = BELLJAR_TRY(load_policy(flags));

@@ -29,8 +29,8 @@ std::optional<StartedAgent> find_started_agent(const Command& command, const std
 // place: then it gets no agent's rights.
 bool may_be_planted(const StartedAgent& started, const LoadedPolicy& loaded);
 
-// Whether the command starts an agent, as far as its program tells.
-bool starts_agent(const Command& command, const LoadedPolicy& loaded);
+// PATH as a command has it under this policy.
+std::string path_inside(const Environment& environment);
 
 // load_policy(), under the agent's profile where the command starts an agent and nobody chose a profile; says so on stderr. Under
 // that profile, whoever chose it, the agent's own sandbox is switched off in `command`.

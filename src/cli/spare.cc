@@ -1,13 +1,13 @@
 // When a spare is made, what it checks, and what it does then.
 //
 // A cold run that may be warm starts the first spare, as a process of its own: the same program with the same words, `__spare` in
-// front and another command behind. It goes the whole way of a run until the sandbox is there, then waits at its door. So there is no
-// second way to make a sandbox, and what a spare is for cannot differ from what a run would make: only from when.
+// front and another command behind. It goes the whole way of a run until the sandbox is there, then waits at its door. So there is
+// no second way to make a sandbox, and what a spare is for cannot differ from what a run would make: only from when.
 //
 // Hence the checks of why_not(). The client must be in everything that a command inherits what the spare is (warm/caller.h), have
-// the same words, variables and directory byte by byte, and the host must still be what the plan was made from: the policy files and
-// everything that the backend asked (backend/paths/witness.h). Whatever differs, the client starts cold; where it was the host, the
-// spare ends, since nothing will make it right again.
+// the same words, variables and directory byte by byte, and the host must still be what the plan was made from: the policy files
+// and everything that the backend asked (backend/paths/witness.h). Whatever differs, the client starts cold; where it was the host,
+// the spare ends, since nothing will make it right again.
 //
 // A spare is used once. The next one is started when the run is over, or at once where there is no other: two of a kind are the
 // most, so that of two runs one after the other both may find one.
@@ -17,7 +17,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/personality.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -53,7 +52,6 @@ namespace belljar::cli {
 namespace {
 
 constexpr std::chrono::minutes kIdle{10};
-constexpr unsigned kAskPersonality = 0xffffffffU;  // personality(2)
 
 Error over(std::string_view why) { return Error(Code::kCanceled, "the spare sandbox ends").reason(std::string(why)); }
 
@@ -105,7 +103,8 @@ std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (!flags.audit.file.empty()) return "a trail is opened before the sandbox is planned";
   if (flags.verbose) return "--verbose tells of a start";
   if (flags.pty) return "a terminal belongs to its run";
-  if (policy.backend != "native" || !policy.fallback.empty() || !flags.choose.tried.empty()) return "only the native backend has spares";
+  if (policy.backend != "native" || !policy.fallback.empty() || !flags.choose.tried.empty())
+    return "only the native backend has spares";
   if (policy.mode != Mode::kWorkspaceWrite && policy.mode != Mode::kReadOnly) return "its mode has no file rules";
   if (policy.profile.starts_with("agent-")) return "an agent's profile is for its program alone";
   if (policy.filesystem.siblings == Siblings::kHidden) return "other workspaces are hidden as they are at the start";
@@ -133,42 +132,42 @@ Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
   spare->own_ = *std::move(own);
   spare->words_ = words_of_run(flags);
   spare->kind_ = spare->words_.kind();
-  spare->personality_ = static_cast<std::uint32_t>(::personality(kAskPersonality));
+  spare->inherited_ = warm::own_inherited();
   return spare;
 }
 
 void RunSpare::attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept {
   command_ = &command;
   loaded_ = &loaded;
+  path_ = path_inside(loaded.effective.policy.environment);
   record_ = &record;
 }
 
 // What was read before there was a host to ask.
 void RunSpare::note_files(const LoadedPolicy& loaded) const {
   const policy::MergeContext& context = loaded.context;
-  std::vector<std::string> files{"/etc/belljar/policy.toml", context.workspace + "/.belljar/policy.toml", context.workspace + "/.git",
-                                 "/etc/passwd", context.workspace, context.cwd};
+  std::vector<std::string> files{"/etc/belljar/policy.toml",  context.workspace + "/.belljar/policy.toml",
+                                 context.workspace + "/.git", "/etc/passwd",
+                                 context.workspace,           context.cwd};
   if (!context.config_dir.empty()) files.push_back(context.config_dir + "/policy.toml");
+  const auto from_here = [this](const std::string& path) { return path.starts_with('/') ? path : words_.cwd + "/" + path; };
   const std::string& named = flags_.policy.policy;
   if (named.find('/') != std::string::npos || named.ends_with(".toml") || named.ends_with(".json"))
-    files.push_back(named.starts_with('/') ? named : words_.cwd + "/" + named);
-  for (const std::string& file : files) {
-    if (file == context.workspace || file == context.cwd) (void)host_.canonical(file);
-    else host_.note_file(file);
-  }
+    files.push_back(from_here(named));
+  for (const std::string& file : files) host_.note_file(file);
+  if (!flags_.policy.workspace.empty()) host_.note_file(from_here(flags_.policy.workspace.back()));
 }
 
-std::string RunSpare::why_not(const warm::Visitor& visitor, bool& stale) const {
+std::string RunSpare::why_not(const warm::Visitor& visitor, bool& stale) {
   stale = false;
   if (visitor.run.kind() != kind_) return "another kind of run";
-  if (visitor.personality != personality_) return "another personality";
-  const auto caller = warm::Caller::look_at(visitor.pid);
-  if (!caller || visitor.has_left()) return "it is gone";
-  if (*caller != own_) return "another kind of process";
+  if (visitor.inherited != inherited_) return "other limits or priorities";
+  if (!visitor.caller || visitor.has_left()) return "it is gone";
+  if (*visitor.caller != own_) return "another kind of process";
   stale = true;
-  auto workspace = find_workspace(flags_.policy.workspace, loaded_->context.home);
-  if (!workspace || *workspace != loaded_->context.workspace) return "another workspace";
-  if (kernel::repository_of_worktree(*workspace) != loaded_->context.repository) return "another repository";
+  const policy::MergeContext& context = loaded_->context;
+  if (!context.repository.empty() && kernel::repository_of_worktree(context.workspace) != context.repository)
+    return "another repository";
   if (std::string path = host_.changed(); !path.empty()) return path;
   stale = false;
   return {};
@@ -215,7 +214,7 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
   words.program.assign(argv.begin() + parts.program, argv.end());
   auto command = command_from(words, flags_.policy.login, "");
   // Whether it is an agent is asked of the program, whose profile is another.
-  if (!command || starts_agent(*command, *loaded_)) {
+  if (!command || find_started_agent(*command, path_)) {
     (void)visitor.answer(warm::wire::Say::kRefused);
     return over("another program");
   }
@@ -225,6 +224,7 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
   flags_.program = words.program;
   // Where a shell is, is its caller's; nothing of the plan depends on it.
   std::erase_if(env, [](const std::string& entry) { return warm::wire::is_of_each_run(entry.c_str()); });
+  std::erase_if(visitor.run.environment, [](const std::string& entry) { return !warm::wire::is_of_each_run(entry.c_str()); });
   for (std::string& entry : policy::build_environment(loaded_->effective.policy.environment, visitor.run.environment)) {
     if (warm::wire::is_of_each_run(entry.c_str())) env.push_back(std::move(entry));
   }

@@ -1,4 +1,5 @@
-// `belljar run --warm`: sandboxes that are made before their run comes. A spare is a whole `belljar run` that waits behind its start.
+// `belljar run --warm`: sandboxes that are made before their run comes. A spare is a whole `belljar run` that waits behind its
+// start.
 #pragma once
 
 #include <memory>
@@ -55,7 +56,7 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
 
  private:
   explicit RunSpare(RunFlags& flags) : flags_(flags) {}
-  std::string why_not(const warm::Visitor& visitor, bool& stale) const;
+  std::string why_not(const warm::Visitor& visitor, bool& stale);
   Result<void> take(warm::Visitor visitor, std::vector<std::string>& env);
   std::string told() const;
 
@@ -67,7 +68,8 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   warm::Caller own_;
   warm::RunWords words_;
   std::string kind_;
-  std::uint32_t personality_ = 0;
+  warm::wire::Inherited inherited_;
+  std::string path_;  // PATH inside
   std::optional<warm::Visitor> client_;
   bool alone_ = false;  // no other spare of its kind is there
   mutable bool gone_ = false;

@@ -1,9 +1,8 @@
 // belljar warm [--json] [--stop]
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "belljar/units.h"

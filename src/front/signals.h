@@ -14,9 +14,9 @@ namespace belljar::front {
 class RemoteEnd {
  public:
   virtual ~RemoteEnd() = default;
-  virtual int fd() const noexcept = 0;                         // readable: next() has something
-  virtual std::optional<int> next() const noexcept = 0;        // a signal that it got
-  virtual bool gone() const noexcept = 0;                      // it was killed
+  virtual int fd() const noexcept = 0;                   // readable: next() has something
+  virtual std::optional<int> next() const noexcept = 0;  // a signal that it got
+  virtual bool gone() const noexcept = 0;                // it was killed
   virtual void stop() const noexcept = 0;
 };
 
@@ -27,8 +27,8 @@ class Signals {
  public:
   enum class Mode { kForwarded, kNone };  // kNone: a host program keeps its signals, fd() is -1
   static Result<Signals> open(Mode take);
-  // Of another process that is the caller's end of this front: what it gets arrives over `connection`, which must outlive this. When
-  // it is gone, this process is killed, as it would have been in its place.
+  // Of another process that is the caller's end of this front: what it gets arrives over `connection`, which must outlive this.
+  // When it is gone, this process is killed, as it would have been in its place.
   static Result<Signals> open_remote(const RemoteEnd& connection);
   Signals(Signals&& other) noexcept;
   Signals& operator=(Signals&&) = delete;

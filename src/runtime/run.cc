@@ -13,7 +13,7 @@
 // groups are removed after everything in go() is gone.
 //
 // A spare is the same run with a pause in it: everything that is of the sandbox comes before, all that is of its caller (streams,
-// signals, warnings, the record among living sandboxes, the time from which a socket counts as made inside) after it.
+// signals, warnings, the time from which a socket counts as made inside) after it.
 //
 // run() starts again with less when a kernel feature is not to be had: drop_unavailable()
 // (start_inputs.cc) turns one feature off for each failure, so the loop ends. A transaction is run
@@ -92,14 +92,13 @@ front::StdioOptions stream_options(const RunSettings& settings, const Policy& po
 class Runner {
  public:
   Runner(backend::Prepared prepared, const Policy& policy, const Command& command, const std::string& workspace,
-         const RunSettings& settings, const Interception* interception, std::function<void()> begin_living = {})
+         const RunSettings& settings, const Interception* interception)
       : prepared_(std::move(prepared)),
         policy_(policy),
         command_(command),
         workspace_(workspace),
         settings_(settings),
-        interception_(interception),
-        begin_living_(std::move(begin_living)) {}
+        interception_(interception) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   // Also when the start failed. What cannot be removed is not worth losing a result for.
@@ -117,7 +116,6 @@ class Runner {
       sandbox = BELLJAR_TRY(launch::start(prepared_.plan, nullptr, {.time_steps = settings_.time_steps}));
       if (settings_.launched != nullptr) *settings_.launched = true;
       remote_ = BELLJAR_TRY(settings_.spare->await_use(sandbox.pidfd(), prepared_.plan.env));
-      if (begin_living_) begin_living_();
       begun = Clock::now();
       timespec now{};
       ::clock_gettime(CLOCK_REALTIME, &now);
@@ -137,8 +135,8 @@ class Runner {
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
     if (settings_.spare == nullptr) {
-      auto begun_sandbox = launch::start(
-          prepared_.plan, &request, {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
+      auto begun_sandbox = launch::start(prepared_.plan, &request,
+                                         {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
       if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
       sandbox = BELLJAR_TRY(std::move(begun_sandbox));
     }
@@ -283,7 +281,6 @@ class Runner {
   const std::string& workspace_;
   const RunSettings& settings_;
   const Interception* interception_;
-  std::function<void()> begin_living_;
   const front::RemoteEnd* remote_ = nullptr;
   std::optional<LimitSet> limits_;
   timespec began_{};
@@ -361,12 +358,7 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   const bool hides = sized.filesystem.siblings == Siblings::kHidden;
   if (settings.spare != nullptr && (hides || settings.transaction))
     return Error(Code::kInternal, "no sandbox is kept ready for a run in a transaction, or one that hides other workspaces");
-  Living living;
-  // A spare lives for others from its use on.
-  const auto begin_living = [&] {
-    living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
-  };
-  if (settings.spare == nullptr) begin_living();
+  const Living living = enter_living(default_state_dir(), {place.workspace}, hides ? Others::kAsked : Others::kNotAsked);
   place.siblings = BELLJAR_TRY(hide_siblings(sized, Siblings::kShown, place, living));
   std::optional<Interception> interception;
   if (policy.network.mode == NetMode::kProxy) {
@@ -376,8 +368,7 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   const Interception* const look = interception ? &*interception : nullptr;
   if (settings.transaction) return run_in_transaction(backend, sized, command, std::move(place), settings, look, begun);
   for (;;) {
-    auto ran =
-        Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look, begin_living).go(begun);
+    auto ran = Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look).go(begun);
     if (ran || !drop_unavailable(ran.error(), place)) return ran;
   }
 }

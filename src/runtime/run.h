@@ -26,8 +26,8 @@ namespace belljar::runtime {
 class Spare {
  public:
   virtual ~Spare() = default;
-  // The sandbox is there. Waits until somebody is to have it, and writes the command and the streams (descriptors 0, 1, 2) where the
-  // run has them; `env`: the command's, as it was planned. Errors: nobody is to have it; then it ends.
+  // The sandbox is there. Waits until somebody is to have it, and writes the command and the streams (descriptors 0, 1, 2) where
+  // the run has them; `env`: the command's, as it was planned. Errors: nobody is to have it; then it ends.
   virtual Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) = 0;
   // The command is being started.
   virtual void begun() = 0;
@@ -38,15 +38,15 @@ struct RunSettings {
   front::Signals::Mode signals = front::Signals::Mode::kNone;
   int cancel_fd = -1;
   bool time_steps = false;
-  const Origins* origins = nullptr;                        // where the policy's values come from, for violations; may be null
-  const Filesystem* complete = nullptr;                    // policy::Effective::complete, likewise; must outlive the run
-  std::optional<txn::Place> transaction;                   // run in it; begun when there is none of that name
-  broker::Observer observer;                               // `belljar learn`: see broker/observation.h
-  bool* launched = nullptr;                                // set when there is a process: from here on nothing else may be tried
-  std::function<void(int init_pid)> on_started;            // with a process tree to look at
-  Spare* spare = nullptr;                                  // make the sandbox, and begin the run when it says so; not in a transaction
-  bool front_ends = false;                                 // this process exits with the result: launch::Sandbox::let_go()
-  egress::MakeInterceptor interceptor = nullptr;           // what looks into TLS; none: a policy that needs it is refused
+  const Origins* origins = nullptr;               // where the policy's values come from, for violations; may be null
+  const Filesystem* complete = nullptr;           // policy::Effective::complete, likewise; must outlive the run
+  std::optional<txn::Place> transaction;          // run in it; begun when there is none of that name
+  broker::Observer observer;                      // `belljar learn`: see broker/observation.h
+  bool* launched = nullptr;                       // set when there is a process: from here on nothing else may be tried
+  std::function<void(int init_pid)> on_started;   // with a process tree to look at
+  Spare* spare = nullptr;                         // make the sandbox, and begin the run when it says so; not in a transaction
+  bool front_ends = false;                        // this process exits with the result: launch::Sandbox::let_go()
+  egress::MakeInterceptor interceptor = nullptr;  // what looks into TLS; none: a policy that needs it is refused
   std::function<void(const EnforcementReport&)> on_ready;  // just before the start: what will hold, and how far
   std::function<void(const std::string&)> on_warning;      // what the policy grants that is more than it looks like
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -20,16 +21,28 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
-#include "kernel/small_file.h"
 
 namespace belljar::warm {
 namespace {
 
 // The lines that are of the process's rights and not of its life.
 std::string rights_of(std::string_view status) {
-  constexpr std::string_view kLines[] = {"Umask", "Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd",
-                                         "CapAmb", "NoNewPrivs", "Seccomp", "Seccomp_filters", "Speculation_Store_Bypass",
-                                         "SpeculationIndirectBranch", "Cpus_allowed", "Mems_allowed"};
+  constexpr std::string_view kLines[] = {"Umask",
+                                         "Uid",
+                                         "Gid",
+                                         "Groups",
+                                         "CapInh",
+                                         "CapPrm",
+                                         "CapEff",
+                                         "CapBnd",
+                                         "CapAmb",
+                                         "NoNewPrivs",
+                                         "Seccomp",
+                                         "Seccomp_filters",
+                                         "Speculation_Store_Bypass",
+                                         "SpeculationIndirectBranch",
+                                         "Cpus_allowed",
+                                         "Mems_allowed"};
   std::string rights;
   while (!status.empty()) {
     const std::string_view line = status.substr(0, std::min(status.find('\n'), status.size() - 1) + 1);
@@ -50,34 +63,29 @@ std::uint64_t ignored_signals(std::string_view status) {
   return set & ~kOfLibc;
 }
 
+std::string text_of(const UniqueFd& process, const char* name) {
+  char text[8192];  // one read: procfs(5) writes such files in one go
+  const UniqueFd file(::openat(process.get(), name, O_RDONLY | O_CLOEXEC));
+  const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof text) : 0;
+  return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
+}
+
 }  // namespace
 
 std::optional<Caller> Caller::look_at(pid_t pid) {
   const UniqueFd process(::open(format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!process.valid()) return std::nullopt;
   Caller caller;
-  const auto status = kernel::read_small_file(process.get(), "status");
-  if (!status) return std::nullopt;
-  caller.status = rights_of(*status);
-  caller.ignored = ignored_signals(*status);
-  caller.groups = kernel::read_small_file(process.get(), "cgroup").value_or("");
-  caller.label = kernel::read_small_file(process.get(), "attr/current").value_or("");
-  caller.oom = kernel::read_small_file(process.get(), "oom_score_adj").value_or("");
-  for (std::size_t i = 0; i < caller.limits.size(); ++i) {
-    rlimit limit{};
-    if (::prlimit(pid, static_cast<__rlimit_resource>(i), nullptr, &limit) != 0) return std::nullopt;
-    caller.limits[i] = {limit.rlim_cur, limit.rlim_max};
-  }
-  errno = 0;
-  caller.nice = ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid));
-  if (errno != 0) return std::nullopt;
-  caller.policy = ::sched_getscheduler(pid);
-  sched_param parameter{};
-  if (::sched_getparam(pid, &parameter) == 0) caller.priority = parameter.sched_priority;
-  constexpr int kOfProcess = 1;  // IOPRIO_WHO_PROCESS, ioprio_get(2): libc has no name for it
-  caller.io = static_cast<int>(::syscall(SYS_ioprio_get, kOfProcess, pid));
-  constexpr const char* kFiles[] = {"ns/user", "ns/mnt",    "ns/pid",  "ns/net",               "ns/ipc", "ns/uts",
-                                    "ns/cgroup", "ns/time", "ns/pid_for_children", "cwd",   "root",   "exe"};
+  const std::string status = text_of(process, "status");
+  if (status.empty()) return std::nullopt;
+  caller.status = rights_of(status);
+  caller.ignored = ignored_signals(status);
+  caller.groups = text_of(process, "cgroup");
+  caller.label = text_of(process, "attr/current");  // none without a security module that has labels
+  caller.oom = text_of(process, "oom_score_adj");
+  constexpr const char* kFiles[] = {
+      "ns/user", "ns/mnt", "ns/pid", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/time", "ns/pid_for_children",
+      "cwd",     "root",   "exe"};
   for (std::size_t i = 0; i < std::size(kFiles); ++i) {
     struct stat file{};
     // A kernel without namespaces of that kind has no such name. The last is there as long as the process is, so that nothing above
@@ -86,6 +94,27 @@ std::optional<Caller> Caller::look_at(pid_t pid) {
     caller.files[i] = {file.st_dev, file.st_ino};
   }
   return caller;
+}
+
+wire::Inherited own_inherited() {
+  wire::Inherited own;
+  static_assert(wire::kLimits == RLIM_NLIMITS);
+  for (std::size_t i = 0; i < wire::kLimits; ++i) {
+    rlimit limit{};
+    ::getrlimit(static_cast<__rlimit_resource>(i), &limit);
+    own.limits[i][0] = limit.rlim_cur;
+    own.limits[i][1] = limit.rlim_max;
+  }
+  own.nice = ::getpriority(PRIO_PROCESS, 0);
+  own.policy = ::sched_getscheduler(0);
+  sched_param parameter{};
+  ::sched_getparam(0, &parameter);
+  own.priority = parameter.sched_priority;
+  constexpr int kOfProcess = 1;  // IOPRIO_WHO_PROCESS, ioprio_get(2): libc has no name for it
+  own.io = static_cast<int>(::syscall(SYS_ioprio_get, kOfProcess, 0));
+  constexpr unsigned kAsk = 0xffffffffU;
+  own.personality = static_cast<std::uint32_t>(::personality(kAsk));
+  return own;
 }
 
 }  // namespace belljar::warm

@@ -190,7 +190,7 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
   socklen_t size = sizeof peer;
   if (::getsockopt(connection.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0 || peer.uid != ::geteuid() || peer.pid <= 0)
     return std::nullopt;
-  visitor.pid = peer.pid;
+  visitor.caller = Caller::look_at(peer.pid);  // while it prepares what it will say
   pollfd wait{connection.get(), POLLIN, 0};
   if (::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0) return std::nullopt;
   const auto bytes = std::make_unique_for_overwrite<char[]>(wire::kMostBytes);
@@ -201,10 +201,11 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
   std::memcpy(&request, bytes.get(), sizeof request);
   std::string_view rest(bytes.get() + sizeof request, static_cast<std::size_t>(got.size) - sizeof request);
   const auto take = [&rest](std::size_t count) { return std::exchange(rest, rest.substr(count)).substr(0, count); };
-  if (request.magic != wire::kMagic || std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes != rest.size())
+  if (request.magic != wire::kMagic ||
+      std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes != rest.size())
     return std::nullopt;
   visitor.ask = request.ask;
-  visitor.personality = request.personality;
+  visitor.inherited = request.inherited;
   std::vector<std::string> cwd;
   if (!split(take(request.argv_bytes), visitor.run.argv) || !split(take(request.environment_bytes), visitor.run.environment) ||
       !split(rest, cwd))

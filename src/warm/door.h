@@ -1,5 +1,5 @@
-// Where one spare waits for the run that it is for: a socket in state_dir()/warm, mode 0700, that only the user reaches, with a name
-// that tells the kind of run.
+// Where one spare waits for the run that it is for: a socket in state_dir()/warm, mode 0700, that only the user reaches, with a
+// name that tells the kind of run.
 #pragma once
 
 #include <array>
@@ -32,9 +32,9 @@ struct RunWords {
 // A run that asks for the spare; or, with ask != kRun, somebody who asks about it.
 struct Visitor {
   wire::Ask ask = wire::Ask::kTell;
-  pid_t pid = 0;
+  std::optional<Caller> caller;  // none: it is gone, or not ours to look at
   RunWords run;
-  std::uint32_t personality = 0;
+  wire::Inherited inherited;
   std::array<UniqueFd, 3> streams;
   UniqueFd connection;
 

@@ -16,12 +16,22 @@ inline constexpr int kSlots = 2;                       // spares of one kind
 
 enum class Ask : std::uint32_t { kRun = 1, kTell, kEnd };
 
+// What a process says of itself that a command inherits, besides what the kernel is asked of it (caller.h).
+inline constexpr std::size_t kLimits = 16;  // RLIM_NLIMITS
+struct Inherited {
+  std::uint64_t limits[kLimits][2]{};
+  std::int32_t nice = 0, policy = 0, priority = 0, io = 0;
+  std::uint32_t personality = 0;
+  std::uint32_t none = 0;
+  bool operator==(const Inherited&) const = default;
+};
+
 // Followed by argv, the environment and the working directory, NUL-terminated each. With kRun three descriptors come along.
 struct Request {
   std::uint32_t magic = kMagic;
   Ask ask = Ask::kRun;
   std::uint32_t argc = 0, argv_bytes = 0, environment_bytes = 0, cwd_bytes = 0;
-  std::uint32_t personality = 0;
+  Inherited inherited;
 };
 
 enum class Say : std::uint32_t {
@@ -86,8 +96,8 @@ struct Words {
 
 // Gives `take` each byte string in which two runs must be equal to share a spare.
 template <class Take>
-[[gnu::always_inline]] inline void each_of_kind(const Words& words, const char* const* argv, const char* const* environment, const char* cwd,
-                         const Take& take) noexcept {
+[[gnu::always_inline]] inline void each_of_kind(const Words& words, const char* const* argv, const char* const* environment,
+                                                const char* cwd, const Take& take) noexcept {
   for (int i = 1; i < words.options; ++i) take(i == words.text ? "" : argv[i]);
   take("--");
   for (const char* const* entry = environment; *entry != nullptr; ++entry) {
@@ -97,8 +107,8 @@ template <class Take>
 }
 
 // FNV-1a, for a name of a file: the spare compares the strings themselves.
-[[gnu::always_inline]] inline std::uint64_t hash_of_kind(const Words& words, const char* const* argv, const char* const* environment,
-                                  const char* cwd) noexcept {
+[[gnu::always_inline]] inline std::uint64_t hash_of_kind(const Words& words, const char* const* argv,
+                                                         const char* const* environment, const char* cwd) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325U;
   each_of_kind(words, argv, environment, cwd, [&hash](const char* text) noexcept __attribute__((always_inline)) {
     do hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3U;
@@ -112,7 +122,8 @@ template <class Take>
 inline constexpr std::size_t kPathBytes = 108;  // of sun_path, unix(7)
 
 // Writes the directory, without a NUL; 0: there is none, or it is too long for a socket in it.
-[[gnu::always_inline]] inline std::size_t put_directory(const char* const* environment, bool is_root, char (&path)[kPathBytes]) noexcept {
+[[gnu::always_inline]] inline std::size_t put_directory(const char* const* environment, bool is_root,
+                                                        char (&path)[kPathBytes]) noexcept {
   const char *state = nullptr, *home = nullptr;
   for (const char* const* entry = environment; *entry != nullptr; ++entry) {
     if (state == nullptr && begins(*entry, "XDG_STATE_HOME=")) state = *entry + 15;

@@ -1,93 +1,118 @@
 // What is noted of a path is noted of every directory above it, too: a plan's answer for /a/b/c is another one when /a/b is a link
 // now, although c may be the same file.
 //
-// The order of changed() is from cheap to dear: the mount table is one read, files that decide by their contents are few, and of the
-// rest each directory is asked once. Names that are not there cost nothing more while their directory is unchanged.
-//
-// A directory's change time is not trusted where it was changed within the last second before we looked (two changes in one tick of
-// the clock bear the same time), nor on file systems that others serve (NFS, FUSE), which may tell it late.
+// Hundreds of names are looked up for a plan, and a start that is to be fast cannot look them up again. So the kernel tells:
+// inotify(7) of each directory in which something was looked for, poll(2) of the mount table. A directory is watched before its
+// names are looked at, and an event is queued before the call that caused it returns: who comes later than a change sees that it
+// was. A directory that had an event is looked at name by name, and so are, each time, those that the kernel does not tell of: on
+// file systems that others serve (NFS, FUSE), or where there were no watches left. Files that have further names are looked at each
+// time, since their mode may be changed by one of those; so are files that decide by their contents, and paths that lead through
+// links.
 #include "backend/paths/witness.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <ctime>
+#include <climits>
+#include <cstddef>
+#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/paths.h"
-#include "kernel/small_file.h"
 
 namespace belljar::backend {
 namespace {
 
 bool same_time(const timespec& a, const timespec& b) noexcept { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
 
-std::string mount_table() { return kernel::read_small_file(AT_FDCWD, "/proc/self/mountinfo").value_or(""); }
-
-// File systems of this kernel's own.
-bool keeps_times(const std::string& directory) noexcept {
-  constexpr long kKnown[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC,
-                             F2FS_SUPER_MAGIC};
+// File systems that nobody but this kernel changes.
+bool is_of_this_kernel(const std::string& directory) noexcept {
+  constexpr long kKnown[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+                             TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, RAMFS_MAGIC};
   struct statfs status{};
-  return ::statfs(directory.c_str(), &status) == 0 && std::ranges::find(kKnown, static_cast<long>(status.f_type)) != std::end(kKnown);
+  return ::statfs(directory.c_str(), &status) == 0 &&
+         std::ranges::find(kKnown, static_cast<long>(status.f_type)) != std::end(kKnown);
+}
+
+std::optional<std::string> real_path_of(const std::string& path) {
+  char buffer[PATH_MAX];
+  return ::realpath(path.c_str(), buffer) == nullptr ? std::nullopt : std::optional<std::string>(buffer);
 }
 
 }  // namespace
 
 bool Witness::Contents::operator==(const Contents& other) const noexcept {
-  return identity == other.identity && size == other.size && same_time(modified, other.modified) && same_time(changed, other.changed);
+  return identity == other.identity && size == other.size && same_time(modified, other.modified) &&
+         same_time(changed, other.changed);
 }
 
 Witness::Contents Witness::contents_of(const std::string& path, int flags) {
   struct stat status{};
   if (::fstatat(AT_FDCWD, path.c_str(), &status, flags) != 0) return {};
-  return {{true, status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid}, status.st_size, status.st_mtim,
+  return {{true, status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid},
+          status.st_nlink,
+          status.st_size,
+          status.st_mtim,
           status.st_ctim};
 }
 
-Witness::Identity Witness::identity_of(const std::string& path) { return contents_of(path, AT_SYMLINK_NOFOLLOW).identity; }
+Witness::Witness()
+    : events_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)), mounts_(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)) {}
 
-Witness::Witness() : mounts_(mount_table()) {}
+Witness::Folder& Witness::folder_at(const std::string& path) const {
+  const auto known = folders_.find(path);
+  if (known != folders_.end()) return known->second;
+  note(path);
+  Folder& folder = folders_[path];
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
+    // Nothing can be in it as long as it is what it is, which is noted above it.
+    folder.tells = true;
+  } else if (is_of_this_kernel(path)) {
+    const int watch = ::inotify_add_watch(events_.get(), path.c_str(),
+                                          IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    folder.tells = watch >= 0;
+    if (watch >= 0) watched_.emplace(watch, &folder);
+  }
+  return folder;
+}
 
-void Witness::note(std::string_view path) const {
-  if (!path.starts_with('/') || paths_.contains(path)) return;
-  const std::string name(path);
-  const Identity found = identity_of(name);
-  paths_.emplace(name, found);
-  if (name == "/") return;
-  const std::string above = parent_of(name);
-  note(above);
-  if (found.there || directories_.contains(above)) return;
-  Directory directory{contents_of(above, AT_SYMLINK_NOFOLLOW), false};
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  const bool settled = directory.self.identity.there && directory.self.changed.tv_sec + 1 < now.tv_sec;
-  directory.tells = settled && S_ISDIR(directory.self.identity.mode) && keeps_times(above);
-  directories_.emplace(above, directory);
+void Witness::note(const std::string& path) const {
+  if (!path.starts_with('/') || path == "/") return;
+  Folder& folder = folder_at(parent_of(path));
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  if (folder.children.contains(name)) return;
+  const Contents found = contents_of(path, AT_SYMLINK_NOFOLLOW);
+  folder.children.emplace(name, found.identity);
+  if (S_ISREG(found.identity.mode) && found.names > 1) files_.emplace(path, found);
 }
 
 PathFacts Witness::facts(const std::string& path) const {
   note(path);
   PathFacts facts = RealHost::facts(path);
-  const auto noted = paths_.find(path);
-  if (noted != paths_.end() && noted->second.there == (facts.kind == PathKind::kAbsent)) torn_ = path;
+  const auto folder = folders_.find(parent_of(path));
+  if (folder == folders_.end() || path == "/") return facts;
+  const auto noted = folder->second.children.find(std::string_view(path).substr(path.rfind('/') + 1));
+  if (noted != folder->second.children.end() && noted->second.there == (facts.kind == PathKind::kAbsent)) torn_ = path;
   return facts;
 }
 
 std::optional<std::string> Witness::canonical(const std::string& path) const {
   note(path);
   auto real = RealHost::canonical(path);
-  const auto noted = paths_.find(path);
-  if (real != path && noted != paths_.end() && noted->second.there) links_.emplace(path, real);
+  if (real != path && (real || facts(path).kind != PathKind::kAbsent)) links_.emplace(path, real);
   return real;
 }
 
@@ -102,14 +127,14 @@ std::optional<std::string> Witness::read_small(const std::string& path) const {
 }
 
 std::vector<std::string> Witness::names_in(const std::string& folder) const {
-  note(folder);
+  Folder& known = folder_at(folder);
   auto names = RealHost::names_in(folder);
-  listed_.emplace(folder, names);
+  if (!known.listing) known.listing = names;
   return names;
 }
 
 bool Witness::open_to_command(const std::string& path) const {
-  note_file(path);  // a rule of an access list changes no mode
+  note(path);
   return RealHost::open_to_command(path);
 }
 
@@ -121,30 +146,50 @@ void Witness::note_file(const std::string& path) const {
   else files_.emplace(path, contents);
 }
 
-std::string Witness::changed() const {
+void Witness::take_events() {
+  alignas(inotify_event) char buffer[4096];
+  for (;;) {
+    const ssize_t size = ::read(events_.get(), buffer, sizeof buffer);
+    if (size <= 0) return;
+    for (ssize_t at = 0; at < size;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
+      at += static_cast<ssize_t>(sizeof *event) + event->len;
+      if ((event->mask & IN_Q_OVERFLOW) != 0) {
+        for (auto& [path, folder] : folders_) folder.dirty = true;
+      }
+      const auto [first, last] = watched_.equal_range(event->wd);
+      for (auto one = first; one != last; ++one) {
+        one->second->dirty = true;
+        if ((event->mask & (IN_IGNORED | IN_UNMOUNT)) != 0) one->second->tells = false;
+      }
+    }
+  }
+}
+
+std::string Witness::changed_in(const std::string& path, const Folder& folder) const {
+  const std::string prefix = path == "/" ? path : path + "/";
+  for (const auto& [name, identity] : folder.children) {
+    if (contents_of(prefix + name, AT_SYMLINK_NOFOLLOW).identity != identity) return prefix + name;
+  }
+  if (folder.listing && RealHost().names_in(path) != *folder.listing) return path;
+  return {};
+}
+
+std::string Witness::changed() {
   if (!torn_.empty()) return torn_;
-  if (mount_table() != mounts_) return "/proc/self/mountinfo";
+  pollfd table{mounts_.get(), POLLPRI, 0};
+  if (!mounts_.valid() || ::poll(&table, 1, 0) != 0) return "/proc/self/mountinfo";
+  take_events();
+  for (auto& [path, folder] : folders_) {
+    if (folder.tells && !folder.dirty) continue;
+    if (std::string differs = changed_in(path, folder); !differs.empty()) return differs;
+    folder.dirty = false;
+  }
   for (const auto& [path, contents] : files_) {
-    if (contents_of(path, 0) != contents) return path;
+    if (contents_of(path, S_ISLNK(contents.identity.mode) ? AT_SYMLINK_NOFOLLOW : 0) != contents) return path;
   }
-  std::map<std::string_view, bool> unchanged;  // of directories_
-  for (const auto& [path, directory] : directories_)
-    unchanged[path] = directory.tells && contents_of(path, AT_SYMLINK_NOFOLLOW) == directory.self;
-  for (const auto& [path, identity] : paths_) {
-    if (!identity.there) {
-      const auto above = unchanged.find(std::string_view(path).substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
-      if (above != unchanged.end() && above->second) continue;
-    }
-    if (identity_of(path) != identity) return path;
-  }
-  if (!listed_.empty() || !links_.empty()) {
-    const RealHost now;
-    for (const auto& [folder, names] : listed_) {
-      if (now.names_in(folder) != names) return folder;
-    }
-    for (const auto& [path, real] : links_) {
-      if (now.canonical(path) != real) return path;
-    }
+  for (const auto& [path, real] : links_) {
+    if (real_path_of(path) != real) return path;
   }
   return {};
 }

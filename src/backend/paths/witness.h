@@ -8,18 +8,18 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "backend/paths/host.h"
+#include "base/unique_fd.h"
 
 namespace belljar::backend {
 
-// Everything that was asked of it is looked at again by still_holds(), and what other code read of the host: note_file(). One
-// thread.
+// Everything that was asked of it is answered for by changed(), and what other code read of the host: note_file(). One thread.
 //
 // Of each path the kernel's identity counts (device, inode, mode, owner), not its name alone: a file that another one has taken the
-// place of is another one, since a mount in the sandbox was over the first. Of names that are not there the directory's change time
-// answers for all, where the file system keeps one and it has not just changed.
+// place of is another one, since a mount in the sandbox was over the first.
 class Witness final : public RealHost {
  public:
   Witness();
@@ -34,7 +34,7 @@ class Witness final : public RealHost {
   void note_file(const std::string& path) const;
 
   // Empty: a plan would get the same answers now. Else the path that differs.
-  std::string changed() const;
+  std::string changed();
 
  private:
   struct Identity {
@@ -48,25 +48,28 @@ class Witness final : public RealHost {
   };
   struct Contents {
     Identity identity;
+    nlink_t names = 0;
     off_t size = 0;
     timespec modified{}, changed{};
     bool operator==(const Contents& other) const noexcept;
   };
-  struct Directory {
-    Contents self;
-    bool tells = false;  // its change time answers for what is not in it
+  struct Folder {
+    std::map<std::string, Identity, std::less<>> children;
+    std::optional<std::vector<std::string>> listing;
+    bool tells = false, dirty = false;
   };
-  static Identity identity_of(const std::string& path);
   static Contents contents_of(const std::string& path, int flags);
-  void note(std::string_view path) const;
+  Folder& folder_at(const std::string& path) const;
+  void note(const std::string& path) const;
+  void take_events();
+  std::string changed_in(const std::string& path, const Folder& folder) const;
 
-  mutable std::map<std::string, Identity, std::less<>> paths_;
-  mutable std::map<std::string, Directory, std::less<>> directories_;
+  mutable std::map<std::string, Folder, std::less<>> folders_;
+  mutable std::unordered_multimap<int, Folder*> watched_;
   mutable std::map<std::string, Contents, std::less<>> files_;
   mutable std::map<std::string, std::optional<std::string>, std::less<>> links_;  // real paths that lead through links
-  mutable std::map<std::string, std::vector<std::string>, std::less<>> listed_;
   mutable std::string torn_;  // a path that changed between our look and the plan's
-  std::string mounts_;
+  UniqueFd events_, mounts_;
 };
 
 }  // namespace belljar::backend

@@ -1,23 +1,23 @@
 // A run whose sandbox is ready. What this costs is what a warm start costs, so it comes before all else: on a static program libc's
-// own start takes longer than all of this (it asks the processor for its features, and under a hypervisor each of those questions is
-// a trap), and so do relocations and the pages they touch. Hence: compiled without a library, no global data, no call but to inline
-// functions here.
+// own start takes longer than all of this (it asks the processor for its features, and under a hypervisor each of those questions
+// is a trap), and so do relocations and the pages they touch. Hence: compiled without a library, no global data, no call but to
+// inline functions here.
 //
 // Handed over are the words, the environment, the working directory and the three streams, in one message; what else the spare must
 // know of us it asks the kernel (caller.h). It answers before it does anything, so that a spare that refuses, or dies, costs a cold
-// start and nothing else. From then on we are what the caller waits for and signals: signals are passed on, and when told so we stop
-// or end. When we are killed, our end of the connection closes and the spare kills the sandbox.
+// start and nothing else. From then on we are what the caller waits for and signals: signals are passed on, and when told so we
+// stop or end. When we are killed, our end of the connection closes and the spare kills the sandbox.
 //
 // A run with a terminal among its streams starts cold: who reads and who is stopped there is decided by our process group.
 #include "warm/client/client.h"
 
-#include <linux/signal.h>
-#include <linux/time_types.h>
 #include <asm/ioctls.h>
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/poll.h>
+#include <linux/signal.h>
 #include <linux/socket.h>
+#include <linux/time_types.h>
 #include <linux/un.h>
 
 #include "warm/wire.h"
@@ -95,6 +95,16 @@ std::uint64_t signals_to_pass() noexcept {
     if (!ignored) set |= bit(kPassed[i]);
   }
   return set;
+}
+
+// As warm::own_inherited() asks it of libc.
+void describe(wire::Inherited& own) noexcept {
+  for (size_t i = 0; i < wire::kLimits; ++i) call(__NR_prlimit64, 0, static_cast<long>(i), 0, address(&own.limits[i]));
+  own.nice = static_cast<std::int32_t>(20 - call(__NR_getpriority, 0, 0));
+  own.policy = static_cast<std::int32_t>(call(__NR_sched_getscheduler, 0));
+  call(__NR_sched_getparam, 0, address(&own.priority));
+  own.io = static_cast<std::int32_t>(call(__NR_ioprio_get, 1, 0));
+  own.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
 }
 
 bool is_terminal_or_closed(int fd) noexcept {
@@ -194,13 +204,14 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
   if (argv[0] + request.argv_bytes != environment[0] || argv[argc - 1] + wire::length(argv[argc - 1]) + 1 != environment[0] ||
       std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes + sizeof request > wire::kMostBytes)
     return;
-  request.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
 
   const std::uint64_t kind = wire::hash_of_kind(words, argv, environment, cwd);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     wire::put_name(path + directory, kind, slot);
     const int fd = connect_to(path, wire::length(path), uid);
     if (fd < 0) continue;
+    // The spare looks at us meanwhile.
+    describe(request.inherited);
     // Before it is taken: a signal that comes in between is the command's.
     const std::uint64_t passed = signals_to_pass();
     std::uint64_t before = 0;

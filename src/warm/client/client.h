@@ -4,8 +4,8 @@
 namespace belljar::warm {
 
 // Ends the process with the command's exit code where a spare took the run; else returns, and nothing has changed. `argv` and
-// `environment` as the kernel laid them. Raw system calls alone, no memory but the stack, nothing that needs relocations: it may run
-// before libc has been set up (start.S).
+// `environment` as the kernel laid them. Raw system calls alone, no memory but the stack, nothing that needs relocations: it may
+// run before libc has been set up (start.S).
 extern "C" void belljar_warm_first(int argc, char** argv, char** environment) noexcept;
 
 }  // namespace belljar::warm
