@@ -16,7 +16,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -54,14 +53,6 @@ namespace {
 constexpr std::chrono::minutes kIdle{10};
 
 Error over(std::string_view why) { return Error(Code::kCanceled, "the spare sandbox ends").reason(std::string(why)); }
-
-bool ignores_signals() noexcept {
-  for (int signal = 1; signal < SIGRTMIN; ++signal) {
-    struct sigaction action{};
-    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return true;
-  }
-  return false;
-}
 
 std::string own_directory() {
   char path[PATH_MAX];
@@ -111,7 +102,6 @@ std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (policy.filesystem.caches == Caches::kWorkspace) return "one sandbox at a time has the workspace's caches";
   if (!policy.filesystem.volumes.empty()) return "volumes are made at the start";
   if (policy::wants_interception(policy.network)) return "what looks into TLS is another program";
-  if (ignores_signals()) return "the caller ignores signals";
   if (!text_of(flags)) return "its words are not those of a run with one command";
   return {};
 }
@@ -122,7 +112,7 @@ void start_spare(const warm::RunWords& words) {
   std::vector<std::string> argv = words.argv;
   argv.insert(argv.begin() + 1, std::string(kSpareWord));
   // A spare that cannot be had is no fault of the run.
-  (void)launch::start_detached(own_program(), argv, words.environment, -1);
+  (void)launch::start_detached(own_program(), argv, words.environment, -1, launch::Ignored::kKept);
 }
 
 Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
@@ -183,7 +173,7 @@ std::string RunSpare::told() const {
 }
 
 Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
-  warm::Door door = BELLJAR_TRY(warm::Door::open(words_));
+  warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_));
   if (!door.has_others()) start_spare(words_);
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {

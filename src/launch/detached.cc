@@ -52,7 +52,7 @@ class FileActions {
 
 class Attributes {
  public:
-  Attributes() {
+  explicit Attributes(Ignored ignored) {
     ::posix_spawnattr_init(&attributes_);
     sigset_t none;
     sigset_t all;
@@ -60,7 +60,8 @@ class Attributes {
     sigfillset(&all);
     ::posix_spawnattr_setsigmask(&attributes_, &none);
     ::posix_spawnattr_setsigdefault(&attributes_, &all);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    const int defaults = ignored == Ignored::kNone ? POSIX_SPAWN_SETSIGDEF : 0;
+    ::posix_spawnattr_setflags(&attributes_, static_cast<short>(POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | defaults));
   }
   ~Attributes() { ::posix_spawnattr_destroy(&attributes_); }
   Attributes(const Attributes&) = delete;
@@ -74,9 +75,9 @@ class Attributes {
 }  // namespace
 
 Result<void> start_detached(const std::string& program, const std::vector<std::string>& argv, const std::vector<std::string>& env,
-                            int channel) {
+                            int channel, Ignored ignored) {
   const FileActions actions(channel);
-  const Attributes attributes;
+  const Attributes attributes(ignored);
   pid_t pid = -1;
   int error = actions.error();
   if (error == 0)

@@ -462,6 +462,7 @@ Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
     pty_master_ = std::move(other.pty_master_);
     sockets_ = std::move(other.sockets_);
     root_ = std::move(other.root_);
+    exported_ = std::move(other.exported_);
     routes_errno_ = other.routes_errno_;
     redirect_errno_ = other.redirect_errno_;
     next_id_ = other.next_id_;

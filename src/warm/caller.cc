@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -112,6 +113,10 @@ wire::Inherited own_inherited() {
   own.priority = parameter.sched_priority;
   constexpr int kOfProcess = 1;  // IOPRIO_WHO_PROCESS, ioprio_get(2): libc has no name for it
   own.io = static_cast<int>(::syscall(SYS_ioprio_get, kOfProcess, 0));
+  for (int signal = 1; signal < 32; ++signal) {
+    struct sigaction action{};
+    if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) own.ignored |= 1U << (signal - 1);
+  }
   constexpr unsigned kAsk = 0xffffffffU;
   own.personality = static_cast<std::uint32_t>(::personality(kAsk));
   return own;

@@ -120,8 +120,8 @@ std::string RunWords::kind() const {
   return kind;
 }
 
-std::uint64_t RunWords::hash() const {
-  return wire::hash_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str());
+std::uint64_t RunWords::hash(const wire::Inherited& inherited) const {
+  return wire::hash_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(), inherited);
 }
 
 bool Visitor::answer(wire::Say say, int value) const noexcept {
@@ -140,13 +140,13 @@ std::string directory() {
   return {path, wire::put_directory(pointers_to(environment).data(), ::geteuid() == 0, path)};
 }
 
-Result<Door> Door::open(const RunWords& words) {
+Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited) {
   Door door;
   const std::string folder = directory();
   if (folder.empty()) return no_place("the path of the state directory is too long for a socket, or there is none");
   make_directories(folder);
   if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
-  door.kind_ = words.hash();
+  door.kind_ = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     std::string path = path_in(folder, door.kind_, slot);
     auto listener = listen_at(path);

@@ -26,7 +26,7 @@ struct RunWords {
   wire::Words parts() const;
   // In this two runs must be equal, byte by byte.
   std::string kind() const;
-  std::uint64_t hash() const;
+  std::uint64_t hash(const wire::Inherited& inherited) const;
 };
 
 // A run that asks for the spare; or, with ask != kRun, somebody who asks about it.
@@ -47,7 +47,7 @@ class Door {
  public:
   // Takes a free slot. Errors: kAlreadyExists, there are enough spares of that kind; kFailedPrecondition, there is no place for
   // sockets, or it is not ours alone.
-  static Result<Door> open(const RunWords& words);
+  static Result<Door> open(const RunWords& words, const wire::Inherited& inherited);
   Door(Door&& other) noexcept = default;
   Door& operator=(Door&&) = delete;
   ~Door();

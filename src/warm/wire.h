@@ -22,7 +22,7 @@ struct Inherited {
   std::uint64_t limits[kLimits][2]{};
   std::int32_t nice = 0, policy = 0, priority = 0, io = 0;
   std::uint32_t personality = 0;
-  std::uint32_t none = 0;
+  std::uint32_t ignored = 0;  // signals, bit n - 1 for n
   bool operator==(const Inherited&) const = default;
 };
 
@@ -94,7 +94,7 @@ struct Words {
   return begins(entry, "_=") || begins(entry, "SHLVL=") || begins(entry, "OLDPWD=");
 }
 
-// Gives `take` each byte string in which two runs must be equal to share a spare.
+// Gives `take` each byte string in which two runs must be equal to share a spare, besides wire::Inherited.
 template <class Take>
 [[gnu::always_inline]] inline void each_of_kind(const Words& words, const char* const* argv, const char* const* environment,
                                                 const char* cwd, const Take& take) noexcept {
@@ -108,12 +108,16 @@ template <class Take>
 
 // FNV-1a, for a name of a file: the spare compares the strings themselves.
 [[gnu::always_inline]] inline std::uint64_t hash_of_kind(const Words& words, const char* const* argv,
-                                                         const char* const* environment, const char* cwd) noexcept {
+                                                         const char* const* environment, const char* cwd,
+                                                         const Inherited& inherited) noexcept {
   std::uint64_t hash = 0xcbf29ce484222325U;
-  each_of_kind(words, argv, environment, cwd, [&hash](const char* text) noexcept __attribute__((always_inline)) {
-    do hash = (hash ^ static_cast<unsigned char>(*text)) * 0x100000001b3U;
+  const auto add = [&hash](unsigned char byte) noexcept __attribute__((always_inline)) { hash = (hash ^ byte) * 0x100000001b3U; };
+  each_of_kind(words, argv, environment, cwd, [&](const char* text) noexcept __attribute__((always_inline)) {
+    do add(static_cast<unsigned char>(*text));
     while (*text++ != '\0');
   });
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(&inherited);
+  for (std::size_t i = 0; i < sizeof inherited; ++i) add(bytes[i]);
   return hash;
 }
 

@@ -48,7 +48,8 @@ struct Outcome {
 // For failure messages: exit code, signal and both outputs.
 std::ostream& operator<<(std::ostream& stream, const Outcome& outcome);
 
-// A program that runs beside the test. The destructor kills its process group and reaps it.
+// A program that runs beside the test. With BELLJAR_WARM=1 in the tests' environment each `belljar run` is warm where it can be.
+// The destructor kills its process group and reaps it.
 class Running {
  public:
   // Throws std::system_error when the program cannot be started.
@@ -74,7 +75,10 @@ class Running {
  private:
   void pump(std::chrono::milliseconds at_most);
   bool try_reap();
+  void end_spare();
 
+  RunOptions options_;
+  pid_t spare_ = -1;  // with BELLJAR_WARM=1: the process that made a sandbox for this one
   pid_t pid_ = -1;
   UniqueFd stdin_, stdout_, stderr_;
   std::string input_;

@@ -86,14 +86,9 @@ constexpr int kPassed[] = {2, 15, 1, 3, 10, 12, 28, 20, 18};  // INT TERM HUP QU
 constexpr std::uint64_t bit(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
 
 // As front::Signals has it: one that is ignored stays so.
-std::uint64_t signals_to_pass() noexcept {
+std::uint64_t signals_to_pass(std::uint32_t ignored) noexcept {
   std::uint64_t set = 0;
-  for (size_t i = 0; i < sizeof kPassed / sizeof kPassed[0]; ++i) {
-    Action now{};
-    const bool ignored =
-        call(__NR_rt_sigaction, kPassed[i], 0, address(&now), sizeof now.mask) == 0 && now.handler == reinterpret_cast<void*>(1);
-    if (!ignored) set |= bit(kPassed[i]);
-  }
+  for (size_t i = 0; i < sizeof kPassed / sizeof kPassed[0]; ++i) set |= bit(kPassed[i]) & ~std::uint64_t{ignored};
   return set;
 }
 
@@ -104,6 +99,11 @@ void describe(wire::Inherited& own) noexcept {
   own.policy = static_cast<std::int32_t>(call(__NR_sched_getscheduler, 0));
   call(__NR_sched_getparam, 0, address(&own.priority));
   own.io = static_cast<std::int32_t>(call(__NR_ioprio_get, 1, 0));
+  for (int signal = 1; signal < 32; ++signal) {
+    Action now{};
+    if (call(__NR_rt_sigaction, signal, 0, address(&now), sizeof now.mask) == 0 && now.handler == reinterpret_cast<void*>(1))
+      own.ignored |= static_cast<std::uint32_t>(bit(signal));
+  }
   own.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
 }
 
@@ -205,15 +205,14 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
       std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes + sizeof request > wire::kMostBytes)
     return;
 
-  const std::uint64_t kind = wire::hash_of_kind(words, argv, environment, cwd);
+  describe(request.inherited);
+  const std::uint64_t kind = wire::hash_of_kind(words, argv, environment, cwd, request.inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     wire::put_name(path + directory, kind, slot);
     const int fd = connect_to(path, wire::length(path), uid);
     if (fd < 0) continue;
-    // The spare looks at us meanwhile.
-    describe(request.inherited);
     // Before it is taken: a signal that comes in between is the command's.
-    const std::uint64_t passed = signals_to_pass();
+    const std::uint64_t passed = signals_to_pass(request.inherited.ignored);
     std::uint64_t before = 0;
     if (call(__NR_rt_sigprocmask, 0, address(&passed), address(&before), sizeof before) != 0) return;
     const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | 04000));
