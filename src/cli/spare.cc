@@ -91,7 +91,7 @@ std::vector<std::string> words_without_command(const RunFlags& flags) {
 std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   const Policy& policy = loaded.effective.policy;
   if (flags.txn || flags.txn_name) return "a transaction is begun by its run";
-  if (!flags.audit.file.empty()) return "a trail is opened before the sandbox is planned";
+  if (!flags.audit.file.empty() || !flags.audit.rotate.empty()) return "a trail is opened before the sandbox is planned";
   if (flags.verbose) return "--verbose tells of a start";
   if (flags.pty) return "a terminal belongs to its run";
   if (policy.backend != "native" || !policy.fallback.empty() || !flags.choose.tried.empty())

@@ -201,7 +201,8 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
   std::memcpy(&request, bytes.get(), sizeof request);
   std::string_view rest(bytes.get() + sizeof request, static_cast<std::size_t>(got.size) - sizeof request);
   const auto take = [&rest](std::size_t count) { return std::exchange(rest, rest.substr(count)).substr(0, count); };
-  if (request.magic != wire::kMagic ||
+  const bool asks = request.ask == wire::Ask::kRun || request.ask == wire::Ask::kTell || request.ask == wire::Ask::kEnd;
+  if (request.magic != wire::kMagic || !asks ||
       std::size_t{request.argv_bytes} + request.environment_bytes + request.cwd_bytes != rest.size())
     return std::nullopt;
   visitor.ask = request.ask;

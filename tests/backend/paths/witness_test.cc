@@ -1,0 +1,123 @@
+// Each change of the host that a plan could see is told, and nothing else is.
+#include "backend/paths/witness.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "support/temp_dir.h"
+
+namespace belljar::backend {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TempDir;
+
+struct Changed {
+  const char* what;
+  std::function<void(const TempDir&)> change;
+  const char* told;  // below the directory; "": nothing is
+};
+
+void replace(const TempDir& dir, const std::string& name, const std::string& text) {
+  fs::rename(dir.write(name + ".new", text), dir / name);
+}
+
+class WitnessOf : public testing::TestWithParam<Changed> {
+ protected:
+  void SetUp() override {
+    fs::create_directories(dir_ / "home/.ssh");
+    fs::create_directories(dir_ / "other/.ssh");
+    dir_.write("home/file", "text");
+    dir_.write("home/policy", "text");
+    ::link((dir_ / "home/file").c_str(), (dir_ / "other/name").c_str());
+    fs::create_symlink("home", dir_ / "link");
+    fs::create_symlink("link", dir_ / "far");
+    host_.facts(dir_ / "home/.ssh");
+    host_.facts(dir_ / "home/.absent/below");
+    host_.facts(dir_ / "home/file");
+    host_.open_to_command(dir_ / "home/file");
+    host_.canonical(dir_ / "far/file");
+    host_.note_file(dir_ / "home/policy");
+    host_.note_file(dir_ / "home/no-policy");
+    host_.names_in(dir_ / "other");
+  }
+
+  TempDir dir_{"/var/tmp"};
+  Witness host_;
+};
+
+TEST_P(WitnessOf, TellsWhatAPlanWouldSee) {
+  ASSERT_EQ(host_.changed(), "");
+  GetParam().change(dir_);
+  const std::string told = GetParam().told;
+  const std::string changed = host_.changed();
+  EXPECT_EQ(changed, told.empty() ? "" : dir_ / told) << GetParam().what;
+  EXPECT_EQ(host_.changed(), changed) << "a second look";
+}
+
+const std::vector<Changed> kChanges = {
+    {"nothing", [](const TempDir&) {}, ""},
+    {"another name beside", [](const TempDir& dir) { dir.write("home/another", ""); }, ""},
+    {"a name that was looked for", [](const TempDir& dir) { fs::create_directories(dir / "home/.absent"); }, "home/.absent"},
+    {"a name that came and went",
+     [](const TempDir& dir) {
+       fs::create_directories(dir / "home/.absent");
+       fs::remove(dir / "home/.absent");
+     },
+     ""},
+    {"what is in a directory that nothing in was asked for", [](const TempDir& dir) { dir.write("home/.ssh/key", ""); }, ""},
+    {"a directory that is gone", [](const TempDir& dir) { fs::remove(dir / "home/.ssh"); }, "home/.ssh"},
+    {"a directory that another has taken the place of",
+     [](const TempDir& dir) {
+       fs::remove(dir / "home/.ssh");
+       fs::rename(dir / "other/.ssh", dir / "home/.ssh");
+       fs::create_directories(dir / "other/.ssh");
+     },
+     "home/.ssh"},
+    {"a file of the same text in the place of one", [](const TempDir& dir) { replace(dir, "home/file", "text"); }, "home/file"},
+    {"a file that decides by its text", [](const TempDir& dir) { dir.write("home/policy", "other"); }, "home/policy"},
+    {"a file that would", [](const TempDir& dir) { dir.write("home/no-policy", ""); }, "home/no-policy"},
+    {"a mode", [](const TempDir& dir) { ::chmod((dir / "home/.ssh").c_str(), 0711); }, "home/.ssh"},
+    {"a mode by another name of the file", [](const TempDir& dir) { ::chmod((dir / "other/name").c_str(), 0600); }, "home/file"},
+    {"a directory above that is a link now",
+     [](const TempDir& dir) {
+       fs::rename(dir / "home", dir / "moved");
+       fs::create_symlink("moved", dir / "home");
+     },
+     "home"},
+    {"a link on the way of a link",
+     [](const TempDir& dir) {
+       fs::remove(dir / "link");
+       fs::create_symlink("other", dir / "link");
+     },
+     "far/file"},
+    {"a name in a directory that was listed", [](const TempDir& dir) { dir.write("other/new", ""); }, "other"},
+};
+INSTANTIATE_TEST_SUITE_P(Changes, WitnessOf, testing::ValuesIn(kChanges),
+                         [](const auto& info) { return std::to_string(info.index); });
+
+// Queues of events are finite: 16384 by default.
+TEST_F(WitnessOf, MoreEventsThanAreKeptHideNothing) {
+  const std::string name = dir_ / "home/many";
+  for (int i = 0; i < 20'000; ++i) {
+    ::close(::open(name.c_str(), O_CREAT | O_CLOEXEC, 0600));
+    ::unlink(name.c_str());
+  }
+  EXPECT_EQ(host_.changed(), "");
+  for (int i = 0; i < 20'000; ++i) {
+    ::close(::open(name.c_str(), O_CREAT | O_CLOEXEC, 0600));
+    ::unlink(name.c_str());
+  }
+  fs::create_directories(dir_ / "home/.absent");
+  EXPECT_EQ(host_.changed(), dir_ / "home/.absent");
+}
+
+}  // namespace
+}  // namespace belljar::backend

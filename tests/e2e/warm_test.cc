@@ -1,0 +1,333 @@
+// `belljar run --warm`: each run that may be served by a spare is the run that it would have been without one.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "e2e/support_run.h"
+#include "support/eventually.h"
+#include "support/has.h"
+#include "support/leftovers.h"
+#include "support/temp_dir.h"
+
+namespace belljar::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Warm : public Run {
+ protected:
+  void TearDown() override { stop(); }
+
+  RunOptions options() const {
+    RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path()};
+    options.env = {{"XDG_STATE_HOME", state_.path()}, {"HOME", home_.path()}, {"BELLJAR_WARM", ""}};
+    return options;
+  }
+  Outcome warm_command(const std::vector<std::string>& args) const {
+    std::vector<std::string> words{"warm"};
+    words.insert(words.end(), args.begin(), args.end());
+    return belljar(words, options());
+  }
+  void stop() const { warm_command({"--stop"}); }
+
+  // Those that wait, by what they say.
+  std::set<std::string> spares() const {
+    std::set<std::string> pids;
+    const std::string text = warm_command({"--json"}).out;
+    for (std::size_t at = 0; (at = text.find("\"pid\":", at)) != std::string::npos; at += 6)
+      pids.insert(text.substr(at + 6, text.find(',', at) - at - 6));
+    return pids;
+  }
+
+  // After a first run like it, which leaves spares.
+  void make_ready(std::vector<std::string> args, const RunOptions& options) const {
+    stop();
+    args.insert(args.begin(), {"run", "--warm"});
+    belljar(args, options);
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+  }
+
+  struct Ran {
+    Outcome outcome;
+    bool warm = false;
+  };
+  // A spare that was used is not among those that wait any more.
+  Ran again(std::vector<std::string> args, const RunOptions& options) const {
+    const std::set<std::string> before = spares();
+    args.insert(args.begin(), {"run", "--warm"});
+    Ran ran{belljar(args, options)};
+    const std::set<std::string> after = spares();
+    for (const std::string& pid : before) ran.warm |= !after.contains(pid) && ran.outcome.err.find("cannot") == std::string::npos;
+    return ran;
+  }
+
+  TempDir state_{"/var/tmp"};
+  TempDir home_{"/var/tmp"};
+};
+
+TEST_F(Warm, ASpareIsUsedOnceAndTheNextIsMade) {
+  make_ready({"--", "true"}, options());
+  std::set<std::string> used;
+  for (int run = 0; run < 3; ++run) {
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+    const std::set<std::string> before = spares();
+    const Outcome outcome = belljar({"run", "--warm", "-c", "echo $$"}, options());
+    EXPECT_EQ(outcome.exit_code, 0) << outcome;
+    EXPECT_EQ(spares(), before) << "another kind: -c";
+    const Ran ran = again({"--", "sh", "-c", "echo out; echo err >&2; exit 7"}, options());
+    EXPECT_EQ(ran.outcome.exit_code, 7) << ran.outcome;
+    EXPECT_EQ(ran.outcome.out, "out\n");
+    EXPECT_EQ(ran.outcome.err, "err\n");
+    const std::set<std::string> after = spares();
+    for (const std::string& pid : before) {
+      if (!after.contains(pid)) EXPECT_TRUE(used.insert(pid).second) << "used twice: " << pid;
+    }
+    stop();
+    make_ready({"--", "true"}, options());
+  }
+  EXPECT_EQ(used.size(), 3U);
+}
+
+// Of a cold run and a warm one.
+TEST_F(Warm, ACommandFindsWhatItWouldHaveFound) {
+  const std::string look =
+      "env | sort; id; umask; ulimit -a; ulimit -Ha; pwd; nice; ls -l /proc/self/fd | awk '{print $9}'; readlink /proc/self/fd/0; "
+      "grep -v -E "
+      "'^(Vm|Rss|Pid|PPid|Tgid|NS|Threads|.*ctxt|Sig[QBP]|Hugetlb|Core|HugetlbPages|THP|x86|State|Name|FDSize|untag|Cpus_allowed|"
+      "Mems)' "
+      "/proc/self/status; ls -la / | awk '{print $1, $3, $4, $9}'; awk '{print $3, $5, $6, $9}' /proc/self/mountinfo | sed "
+      "'s/0:[0-9]*/DEV/' | sort | sed 's/size=[0-9]*k//'; cat /proc/self/oom_score_adj; ps -e -o args= 2>/dev/null | wc -l";
+  const Outcome cold = belljar({"run", "-c", look}, options());
+  ASSERT_EQ(cold.exit_code, 0) << cold;
+  make_ready({"-c", "true"}, options());
+  const Ran ran = again({"-c", look}, options());
+  EXPECT_TRUE(ran.warm);
+  EXPECT_EQ(ran.outcome.out, cold.out);
+  EXPECT_EQ(ran.outcome.err, cold.err);
+}
+
+struct Change {
+  const char* name;
+  std::vector<std::string> options;
+  std::function<void(const std::string& home, const std::string& workspace)> change;
+  const char* command;  // succeeds before
+  bool fails = true;    // after
+};
+
+class WarmChange : public Warm, public testing::WithParamInterface<Change> {
+ protected:
+  std::vector<std::string> with(const std::string& text) const {
+    std::vector<std::string> args = GetParam().options;
+    for (std::string& word : args) {
+      if (word == "POLICY") word = home_ / "policy.toml";
+    }
+    args.insert(args.end(), {"-c", text});
+    return args;
+  }
+};
+
+// As a cold run finds it; the twin: nothing is changed, and the run is warm.
+TEST_P(WarmChange, MeansAColdStart) {
+  const Change& change = GetParam();
+  home_.write("policy.toml", "filesystem.readable_roots = []\n");
+  home_.write(".netrc-like", "secret");
+  home_.give_to(::geteuid(), ::getegid());
+  ::chmod(home_.path().c_str(), 0755);
+  make_ready(with("true"), options());
+  const Ran before = again(with(change.command), options());
+  EXPECT_TRUE(before.warm);
+  EXPECT_EQ(before.outcome.exit_code, 0) << before.outcome;
+  ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+  change.change(home_.path(), workspace_.path());
+  const Outcome after = belljar(
+      [&] {
+        std::vector<std::string> args = with(change.command);
+        args.insert(args.begin(), {"run", "--warm"});
+        return args;
+      }(),
+      options());
+  std::vector<std::string> cold = with(change.command);
+  cold.insert(cold.begin(), "run");
+  const Outcome without = belljar(cold, options());
+  EXPECT_EQ(after.exit_code, without.exit_code) << after << without;
+  EXPECT_EQ(after.out, without.out);
+  EXPECT_EQ(after.err, without.err);
+  EXPECT_EQ(after.exit_code != 0, change.fails) << after;
+}
+
+void put(const std::string& path, const std::string& text) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path) << text;
+}
+
+const std::vector<Change> kChanges = {
+    {"UserPolicy",
+     {},
+     [](const std::string& home, const std::string&) {
+       put(home + "/.config/belljar/policy.toml", "filesystem.hide_paths = [\"" + home + "/.netrc-like\"]\n");
+     },
+     "cat \"$HOME/.netrc-like\" || test ! -e \"$HOME\""},
+    {"PolicyFile",
+     {"--policy", "POLICY"},
+     [](const std::string& home, const std::string&) { put(home + "/policy.toml", "mode = \"read-only\"\n"); },
+     "echo x > written"},
+    {"ProjectPolicy",
+     {},
+     [](const std::string&, const std::string& workspace) { put(workspace + "/.belljar/policy.toml", "mode = \"read-only\"\n"); },
+     "echo x > written"},
+    {"ProtectedNameThatCame",
+     {},
+     [](const std::string&, const std::string& workspace) { fs::create_directories(workspace + "/.claude"); },
+     "test ! -e .claude || echo x > .claude/settings.json"},
+    {"SecretThatCame",
+     {},
+     [](const std::string& home, const std::string&) { put(home + "/.ssh/id", "key"); },
+     "test ! -e \"$HOME/.ssh\" || ls \"$HOME/.ssh\" | grep -q id || exit 3",
+     true},
+    {"BrokenPolicy",
+     {},
+     [](const std::string& home, const std::string&) { put(home + "/.config/belljar/policy.toml", "mode =\n"); },
+     "true"},
+    {"OrdinaryFile", {}, [](const std::string&, const std::string& workspace) { put(workspace + "/new", "text"); }, "true", false},
+};
+INSTANTIATE_TEST_SUITE_P(Of, WarmChange, testing::ValuesIn(kChanges), [](const auto& info) { return info.param.name; });
+
+TEST_F(Warm, AnotherEnvironmentDirectoryOrUmaskIsAnotherKind) {
+  make_ready({"-c", "true"}, options());
+  RunOptions other = options();
+  other.env["BELLJAR_TEST_VARIABLE"] = "1";
+  EXPECT_FALSE(again({"-c", "true"}, other).warm);
+  stop();
+  make_ready({"-c", "true"}, options());
+  fs::create_directories(workspace_ / "below");
+  other = options();
+  other.cwd = workspace_ / "below";
+  EXPECT_FALSE(again({"-c", "true", "--workspace", ".."}, other).warm);
+  const ::mode_t before = ::umask(0077);
+  EXPECT_FALSE(again({"-c", "true"}, options()).warm);
+  ::umask(before);
+  EXPECT_TRUE(again({"-c", "true"}, options()).warm) << "the twin";
+}
+
+TEST_F(Warm, SignalsReachTheCommandAndItsCodeComesBack) {
+  make_ready({"-c", "true"}, options());
+  Running running(command_line({"--warm", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
+                  options());
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  EXPECT_EQ(spares().size(), 1U);
+  running.send(SIGTERM);
+  const Outcome outcome = running.wait();
+  EXPECT_EQ(outcome.exit_code, 9) << outcome;
+  EXPECT_EQ(outcome.out, "ready\ntold\n");
+}
+
+TEST_F(Warm, AKilledClientTakesTheTreeWithIt) {
+  make_ready({"-c", "true"}, options());
+  Running running(command_line({"--warm", "-c", "(setsid sleep 4711 &); echo ready; sleep 4711"}), options());
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  EXPECT_EQ(spares().size(), 1U);
+  running.send(SIGKILL);
+  EXPECT_EQ(running.wait().signal, SIGKILL);
+  EXPECT_TRUE(eventually([] {
+    for (const auto& [pid, words] : descendants()) {
+      if (words.find("sleep 4711") != std::string::npos) return false;
+    }
+    return true;
+  }));
+}
+
+TEST_F(Warm, StopAndContinueAreTheClients) {
+  make_ready({"-c", "true"}, options());
+  Running running(command_line({"--warm", "-c", "echo ready; sleep 1000"}), options());
+  ASSERT_TRUE(running.wait_for_output("ready"));
+  running.send(SIGTSTP);
+  EXPECT_TRUE(eventually([&] { return state_of(running.pid()) == 'T'; }));
+  running.send(SIGCONT);
+  EXPECT_TRUE(eventually([&] { return state_of(running.pid()) != 'T'; }));
+  running.send(SIGINT);
+  EXPECT_EQ(running.wait().exit_code, 128 + SIGINT);
+}
+
+TEST_F(Warm, ResultsAreWhereTheyWouldHaveBeen) {
+  make_ready({"--report", "report.json", "--json", "-c", "true"}, options());
+  const Ran ran = again({"--report", "report.json", "--json", "-c", "echo text; exit 4"}, options());
+  EXPECT_TRUE(ran.warm);
+  EXPECT_EQ(ran.outcome.exit_code, 4);
+  EXPECT_NE(ran.outcome.out.find(R"("stdout":"text\n")"), std::string::npos) << ran.outcome;
+  EXPECT_TRUE(fs::exists(workspace_ / "report.json"));
+  stop();
+  make_ready({"--", "true"}, options());
+  EXPECT_EQ(again({"--", "nosuchprogram"}, options()).outcome.exit_code, 127);
+  ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+  EXPECT_EQ(again({"--", "sh", "-c", "kill -9 $$"}, options()).outcome.exit_code, 137);
+  ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+  RunOptions fed = options();
+  fed.stdin_is = Input::kPipe;
+  fed.input = "from outside\n";
+  const Ran read = again({"--", "cat"}, fed);
+  EXPECT_TRUE(read.warm);
+  EXPECT_EQ(read.outcome.out, "from outside\n");
+}
+
+TEST_F(Warm, LimitsHold) {
+  make_ready({"--timeout", "300ms", "-c", "true"}, options());
+  const Ran ran = again({"--timeout", "300ms", "-c", "sleep 1000"}, options());
+  EXPECT_TRUE(ran.warm);
+  EXPECT_EQ(ran.outcome.exit_code, 124) << ran.outcome;
+}
+
+TEST_F(Warm, NobodyInsideReachesTheSockets) {
+  make_ready({"-c", "true"}, options());
+  const std::string place = state_ / "belljar/warm";
+  ASSERT_FALSE(fs::is_empty(place));
+  const Ran ran = again({"-c", "ls " + place + "/*"}, options());
+  EXPECT_TRUE(ran.warm);
+  EXPECT_NE(ran.outcome.exit_code, 0) << ran.outcome;
+}
+
+TEST_F(Warm, WhatCannotBeWarmStartsCold) {
+  make_ready({"-c", "true"}, options());
+  stop();
+  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
+           {"--txn", "-c", "echo x > made"}, {"--verbose", "-c", "true"}, {"--policy", "danger-full-access", "-c", "true"}}) {
+    const Ran ran = again(args, options());
+    EXPECT_EQ(ran.outcome.exit_code, 0) << ran.outcome;
+    EXPECT_TRUE(spares().empty()) << args.front();
+  }
+  EXPECT_FALSE(fs::exists(workspace_ / "made"));
+  RunOptions wrong = options();
+  wrong.env["BELLJAR_WARM"] = "yes";
+  const Outcome refused = belljar({"run", "-c", "true"}, wrong);
+  EXPECT_EQ(refused.exit_code, 125) << refused;
+  EXPECT_NE(refused.err.find("BELLJAR_WARM"), std::string::npos);
+  wrong.env["BELLJAR_WARM"] = "1";
+  EXPECT_EQ(belljar({"run", "-c", "true"}, wrong).exit_code, 0) << "the twin";
+}
+
+TEST_F(Warm, StopAndTheEndOfTheStateDirectoryEndThem) {
+  make_ready({"-c", "true"}, options());
+  const Outcome shown = warm_command({});
+  EXPECT_NE(shown.out.find(workspace_.path()), std::string::npos) << shown;
+  EXPECT_NE(shown.out.find("--warm -c"), std::string::npos) << shown;
+  const Outcome stopped = warm_command({"--stop"});
+  EXPECT_NE(stopped.err.find("ended 2"), std::string::npos) << stopped;
+  EXPECT_TRUE(spares().empty());
+  make_ready({"-c", "true"}, options());
+  const std::set<std::string> pids = spares();
+  fs::remove_all(state_ / "belljar");
+  for (const std::string& pid : pids) EXPECT_TRUE(eventually([&] { return !is_running(std::stoi(pid)); })) << pid;
+}
+
+}  // namespace
+}  // namespace belljar::test

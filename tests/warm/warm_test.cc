@@ -1,0 +1,249 @@
+// The parts of warm starts: which words are the command's, where sockets lie, who a client is, what a spare takes of it.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/environment.h"
+#include "base/unique_fd.h"
+#include "kernel/pass_fds.h"
+#include "support/temp_dir.h"
+#include "warm/caller.h"
+#include "warm/door.h"
+#include "warm/wire.h"
+
+namespace belljar::warm {
+namespace {
+
+using std::chrono::milliseconds;
+using test::TempDir;
+
+RunWords words(std::vector<std::string> argv) {
+  argv.insert(argv.begin(), {"belljar", "run"});
+  return {std::move(argv), {"A=1", "_=/bin/sh"}, "/srv"};
+}
+
+TEST(WarmWords, WhatIsTheCommandsIsNoPartOfTheKind) {
+  const std::string kind = words({"--net", "none", "--", "true"}).kind();
+  EXPECT_EQ(words({"--net", "none", "--", "false", "-c", "x"}).kind(), kind);
+  EXPECT_NE(words({"--net", "host", "--", "true"}).kind(), kind);
+  EXPECT_NE(words({"--", "true"}).kind(), kind);
+  EXPECT_EQ(words({"-c", "a"}).kind(), words({"-c", "b", "--", "c"}).kind());
+  EXPECT_NE(words({"-c", "a"}).kind(), words({"--", "a"}).kind());
+  EXPECT_NE(words({"-c", "a", "--net", "none"}).kind(), words({"-c", "a"}).kind());
+}
+
+TEST(WarmWords, VariablesCountBeforeThoseOfEachRun) {
+  RunWords one = words({"--", "true"}), other = one;
+  other.environment = {"A=1", "_=/bin/bash", "SHLVL=3", "OLDPWD=/"};
+  EXPECT_EQ(one.kind(), other.kind());
+  EXPECT_EQ(one.hash({}), other.hash({}));
+  other.environment = {"A=2"};
+  EXPECT_NE(one.kind(), other.kind());
+  other.environment = {"A=1", "_X=1"};
+  EXPECT_NE(one.kind(), other.kind());
+  wire::Inherited nice;
+  nice.nice = 1;
+  EXPECT_NE(one.hash({}), one.hash(nice));
+}
+
+TEST(WarmWords, OnlyARunWithOneCommandMayBeServed) {
+  EXPECT_TRUE(words({"--", "true"}).parts().right);
+  EXPECT_TRUE(words({"-c", "true"}).parts().right);
+  EXPECT_EQ(words({"-c", "true"}).parts().text, 3);
+  for (const std::vector<std::string>& wrong : std::vector<std::vector<std::string>>{
+           {}, {"--"}, {"--", ""}, {"-c"}, {"-c", ""}, {"-c", "-x"}, {"-c", "a", "-c", "b"}, {"true"}})
+    EXPECT_FALSE(words(wrong).parts().right) << testing::PrintToString(wrong);
+  EXPECT_FALSE((RunWords{{"belljar", "exec", "--", "true"}, {}, "/"}.parts().right));
+}
+
+std::string directory_of(const std::vector<const char*>& environment, bool is_root) {
+  std::vector<const char*> ended = environment;
+  ended.push_back(nullptr);
+  char path[wire::kPathBytes];
+  return {path, wire::put_directory(ended.data(), is_root, path)};
+}
+
+TEST(WarmPlace, IsTheStateDirectory) {
+  EXPECT_EQ(directory_of({"HOME=/home/u", "XDG_STATE_HOME=/s"}, false), "/s/belljar/warm");
+  EXPECT_EQ(directory_of({"HOME=/home/u", "XDG_STATE_HOME=s"}, false), "/home/u/.local/state/belljar/warm");
+  EXPECT_EQ(directory_of({"HOME=/home/u"}, true), "/var/lib/belljar/warm");
+  EXPECT_EQ(directory_of({"HOME=u"}, false), "");
+  EXPECT_EQ(directory_of({}, false), "");
+  const std::string longest = "XDG_STATE_HOME=/" + std::string(74, 'x'), longer = longest + "x";
+  EXPECT_EQ(directory_of({longest.c_str()}, false).size(), 88U);
+  EXPECT_EQ(directory_of({longer.c_str()}, false), "") << "no socket has room in it";
+}
+
+// A child that is held while it is looked at.
+std::optional<Caller> caller_after(const std::function<void()>& change) {
+  int ready[2], done[2];
+  if (::pipe(ready) != 0 || ::pipe(done) != 0) return std::nullopt;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    change();
+    char byte = 0;
+    ::close(done[1]);
+    (void)!::write(ready[1], &byte, 1);
+    (void)!::read(done[0], &byte, 1);
+    ::_exit(0);
+  }
+  char byte = 0;
+  (void)!::read(ready[0], &byte, 1);
+  auto caller = Caller::look_at(child);
+  for (const int fd : {ready[0], ready[1], done[0], done[1]}) ::close(fd);
+  ::waitpid(child, nullptr, 0);
+  return caller;
+}
+
+TEST(WarmCaller, IsWhatACommandWouldInherit) {
+  const auto own = Caller::look_at(::getpid());
+  ASSERT_TRUE(own.has_value());
+  EXPECT_TRUE(caller_after([] {}) == own);
+  EXPECT_FALSE(caller_after([] { ::umask(0123); }) == own);
+  EXPECT_FALSE(caller_after([] { ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }) == own);
+  EXPECT_FALSE(caller_after([] { ::signal(SIGHUP, SIG_IGN); }) == own);
+  EXPECT_FALSE(caller_after([] { (void)!::chdir("/proc"); }) == own);
+  EXPECT_FALSE(Caller::look_at(0x7fffffff).has_value());
+}
+
+TEST(WarmCaller, SaysItsLimitsAndPriorities) {
+  const wire::Inherited own = own_inherited();
+  EXPECT_EQ(own_inherited(), own);
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  EXPECT_EQ(own.limits[RLIMIT_NOFILE][0], files.rlim_cur);
+  EXPECT_EQ(own.nice, ::getpriority(PRIO_PROCESS, 0));
+}
+
+class WarmDoor : public testing::Test {
+ protected:
+  void SetUp() override { ::setenv("XDG_STATE_HOME", state_.path().c_str(), 1); }
+  void TearDown() override { ::unsetenv("XDG_STATE_HOME"); }
+
+  UniqueFd connect() const {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    char path[wire::kPathBytes];
+    const std::string folder = directory();
+    std::memcpy(path, folder.data(), folder.size());
+    wire::put_name(path + folder.size(), words_.hash({}), 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path, sizeof path);
+    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? std::move(socket)
+                                                                                                     : UniqueFd();
+  }
+  // What a client sends, and what the door makes of it.
+  std::optional<Visitor> sent(Door& door, const wire::Request& request, const std::string& bytes, std::vector<int> fds) const {
+    const UniqueFd socket = connect();
+    std::string message(reinterpret_cast<const char*>(&request), sizeof request);
+    message += bytes;
+    kernel::send_fds<4>(socket.get(), message.data(), message.size(), fds.data(), fds.size());
+    return door.next(milliseconds(200), -1);
+  }
+
+  TempDir state_{"/var/tmp"};
+  RunWords words_ = words({"--", "true"});
+};
+
+TEST_F(WarmDoor, TakesARequestAsItWasSent) {
+  auto door = Door::open(words_, {});
+  ASSERT_TRUE(door) << door.error().line();
+  const std::string argv("belljar\0run\0--\0id\0", 18), environment("A=1\0", 4), cwd("/srv\0", 5);
+  const wire::Request right{.argc = 4, .argv_bytes = 18, .environment_bytes = 4, .cwd_bytes = 5};
+  const auto visitor = sent(*door, right, argv + environment + cwd, {0, 1, 2});
+  ASSERT_TRUE(visitor.has_value());
+  EXPECT_EQ(visitor->run.argv, (std::vector<std::string>{"belljar", "run", "--", "id"}));
+  EXPECT_EQ(visitor->run.environment, (std::vector<std::string>{"A=1"}));
+  EXPECT_EQ(visitor->run.cwd, "/srv");
+  EXPECT_TRUE(visitor->caller == Caller::look_at(::getpid()));
+  EXPECT_TRUE(visitor->streams[2].valid());
+
+  const auto wrong = [&](auto change, const std::string& bytes, std::vector<int> fds) {
+    wire::Request request = right;
+    change(request);
+    return sent(*door, request, bytes, std::move(fds)).has_value();
+  };
+  const std::string all = argv + environment + cwd;
+  const auto same = [](wire::Request&) {};
+  EXPECT_TRUE(wrong(same, all, {0, 1, 2})) << "the twin";
+  EXPECT_FALSE(wrong(same, all, {0, 1})) << "a stream too few";
+  EXPECT_FALSE(wrong(same, all, {0, 1, 2, 0})) << "one too many";
+  EXPECT_FALSE(wrong(same, all.substr(0, all.size() - 1), {0, 1, 2})) << "cut off";
+  EXPECT_FALSE(wrong([](auto& r) { r.magic = 0; }, all, {0, 1, 2}));
+  EXPECT_FALSE(wrong([](auto& r) { r.argc = 3; }, all, {0, 1, 2}));
+  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 17, r.environment_bytes = 5; }, all, {0, 1, 2})) << "no end of a word";
+  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 0xffffffff, r.environment_bytes = 23; }, all, {0, 1, 2}));
+  EXPECT_FALSE(wrong([](auto& r) { r.ask = static_cast<wire::Ask>(77); }, all, {0, 1, 2})) << "asks for nothing that there is";
+}
+
+TEST_F(WarmDoor, HasTwoPlacesAndFreesThemWithItsEnd) {
+  const auto second = [&] { return Door::open(words_, {}); };
+  {
+    auto one = Door::open(words_, {});
+    ASSERT_TRUE(one);
+    EXPECT_FALSE(one->has_others());
+    auto two = second();
+    ASSERT_TRUE(two);
+    EXPECT_TRUE(one->has_others());
+    auto three = second();
+    ASSERT_FALSE(three);
+    EXPECT_EQ(three.error().code(), Code::kAlreadyExists);
+  }
+  EXPECT_TRUE(second());
+}
+
+TEST_F(WarmDoor, ASocketOfOneThatWasKilledIsTakenOver) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    auto one = Door::open(words_, {});
+    ::_exit(one ? 0 : 1);  // no destructor
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  ASSERT_EQ(status, 0);
+  EXPECT_FALSE(connect().valid());
+  auto door = Door::open(words_, {});
+  ASSERT_TRUE(door);
+  EXPECT_TRUE(connect().valid());
+}
+
+TEST_F(WarmDoor, IsNotOpenedInADirectoryThatOthersMayEnter) {
+  ASSERT_TRUE(Door::open(words_, {}));
+  ASSERT_EQ(::chmod(directory().c_str(), 0755), 0);
+  const auto refused = Door::open(words_, {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+  ASSERT_EQ(::chmod(directory().c_str(), 0700), 0);
+  EXPECT_TRUE(Door::open(words_, {}));
+}
+
+TEST_F(WarmDoor, EndsWhenItsDirectoryIsRemoved) {
+  auto door = Door::open(words_, {});
+  ASSERT_TRUE(door);
+  ASSERT_EQ(::unlink((directory() + "/" +
+                      [&] {
+                        char name[32];
+                        wire::put_name(name, words_.hash({}), 0);
+                        return std::string(name + 1);
+                      }())
+                         .c_str()),
+            0);
+  ASSERT_EQ(::rmdir(directory().c_str()), 0);
+  EXPECT_FALSE(door->next(std::chrono::minutes(5), -1).has_value());  // at once
+}
+
+}  // namespace
+}  // namespace belljar::warm
