@@ -66,6 +66,7 @@ void Report::add(std::string group, std::string name, const Samples& samples) {
   row.name = std::move(name);
   row.p50 = samples.p50();
   row.p99 = samples.p99();
+  if (samples.us.size() > 1) row.p10 = samples.percentile(0.10), row.p90 = samples.percentile(0.90);
   row.runs = static_cast<int>(samples.us.size());
   rows.push_back(std::move(row));
 }
@@ -95,7 +96,7 @@ std::string circumstances() {
 }
 
 std::string to_table(const Report& report) {
-  std::string text = circumstances() + "\n";
+  std::string text = report.where + "\n";
   std::string group;
   for (const Row& row : report.rows) {
     if (row.group != group) {
@@ -112,13 +113,15 @@ std::string to_table(const Report& report) {
 }
 
 std::string to_json(const Report& report) {
-  std::string text = "{\"where\": " + json_text(circumstances()) + ",\n \"rows\": [";
+  std::string text = "{\"where\": " + json_text(report.where) + ",\n \"rows\": [";
   const char* comma = "\n";
   for (const Row& row : report.rows) {
-    text += format("{}  {{\"group\": {}, \"name\": {}, \"unit\": {}, \"p50\": {:.1f}, \"p99\": {:.1f}, \"runs\": {}", comma,
+    text += format("{}  {{\"group\": {}, \"name\": {}, \"unit\": {}, \"p50\": {:.3f}, \"p99\": {:.3f}, \"runs\": {}", comma,
                    json_text(row.group), json_text(row.name), json_text(row.unit), row.p50, row.p99, row.runs);
+    if (row.p10 != 0 || row.p90 != 0) text += format(", \"p10\": {:.3f}, \"p90\": {:.3f}", row.p10, row.p90);
     if (row.ratio != 0) text += format(", \"ratio\": {:.3f}, \"against\": {}", row.ratio, json_text(row.against));
     if (row.target != 0) text += format(", \"target\": {:.2f}", row.target);
+    if (!row.where.empty()) text += ", \"where\": " + json_text(row.where);
     text += "}";
     comma = ",\n";
   }
@@ -129,7 +132,7 @@ std::string to_json(const Report& report) {
 }
 
 std::string to_markdown(std::string page, const Report& report, const std::string& command) {
-  const std::string made = "\n\nMade by `" + command + "`: " + circumstances() + ".\n\n";
+  const std::string made = "\n\nMade by `" + command + "`: " + report.where + ".\n\n";
   if (page.empty()) page = "# Benchmarks\n";
   for (auto row = report.rows.begin(); row != report.rows.end();) {
     const std::string group = row->group;
