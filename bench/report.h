@@ -17,6 +17,7 @@ std::string to_table(const Report& report);
 std::string to_json(const Report& report);
 // `page` with a section for each measured group, in place of the one it had; what else the page says stays.
 std::string to_markdown(std::string page, const Report& report, const std::string& command);
-std::string to_svg(const Report& report);  // whole processes; readable on light and on dark ground
+// Starts, work on files, bursts and density beside the peers, of what there is; "": none. For light and for dark ground.
+std::string to_svg(const Report& report);
 
 }  // namespace belljar::bench
