@@ -18,13 +18,18 @@ struct Source {
   const char *title, *group, *start, *label;
 };
 constexpr const char* kFileWork = "Files: work in a workspace, outside and inside a sandbox";
+constexpr const char* kBursts = "Burst: 100 sandboxes at once, until each has run its first command";
 constexpr Source kSources[] = {
     {"Start: run /bin/true in a sandbox, the whole process", "process", "", ""},
     {kFileWork, "trees", "tar, 30 000 files", "unpack 30 000 files"},
     {kFileWork, "trees", "git clone, 10 000 files", "clone 10 000 files"},
     {kFileWork, "work", "10 x git status, 10 000 files", "10 x git status"},
     {kFileWork, "work", "g++, 4 files", "compile 4 files"},
-    {"Burst: 100 sandboxes at once, until the last has ended", "burst", "burst of 100, ", ""},
+    {kBursts, "burst", "100 taken from a pool, first command", "belljar, from a pool"},
+    {kBursts, "burst", "100 made, first command", "belljar, made then"},
+    {kBursts, "burst", "100 x bwrap at once", "bwrap"},
+    {kBursts, "burst", "100 x crun at once", "crun"},
+    {kBursts, "burst", "100 x docker at once", "docker"},
     {"Density: memory of an idle sandbox", "burst", "idle sandbox, ", ""},
 };
 
