@@ -159,6 +159,8 @@ void compare_writers(const Setting& setting, Report& report, int writers, int ro
     Row added{.group = kFilesGroup, .name = name + ", added"};
     added.p50 = report.find(kFilesGroup, name + ", broker")->p50 - report.find(kFilesGroup, name + ", kernel")->p50;
     added.p99 = report.find(kFilesGroup, name + ", broker")->p99 - report.find(kFilesGroup, name + ", kernel")->p99;
+    added.p10 = report.find(kFilesGroup, name + ", broker")->p10 - report.find(kFilesGroup, name + ", kernel")->p10;
+    added.p90 = report.find(kFilesGroup, name + ", broker")->p90 - report.find(kFilesGroup, name + ", kernel")->p90;
     added.runs = rounds;
     added.target = 10;
     report.rows.push_back(added);

@@ -15,6 +15,8 @@
 
 #include "base/format.h"
 #include "belljar/error.h"
+#include "belljar/result.h"
+#include "bench/compare.h"
 #include "bench/report.h"
 #include "bench/rows.h"
 #include "cli/command_line.h"
@@ -28,7 +30,7 @@ using namespace belljar::bench;
 
 struct Options {
   Setting setting;
-  std::string only, json, svg, markdown, command = "belljar bench";
+  std::string only, compare, json, svg, markdown, command = "belljar bench";
 };
 
 struct Group {
@@ -100,13 +102,26 @@ void add_options(const cli::OptionParser& command, Options& options) {
   number("--files", options.setting.files, 0, "Files of the largest workspace (100000)");
   number("--requests", options.setting.requests, 0, "Requests of the proxy's soak (0: none)");
   file("--belljar", options.setting.belljar, "Another belljar than the one beside this program");
-  file("--json", options.json, "The report as JSON");
-  file("--svg", options.svg, "The picture of the starts");
+  file("--compare", options.compare, "Tell what got slower since, beyond noise: FILE is what --json wrote then");
+  file("--json", options.json, "The report as JSON. Groups that are not measured now stay as they are in FILE");
+  file("--svg", options.svg, "The picture: starts, work on files, bursts, density; with --json, of all that its FILE then has");
   file("--markdown", options.markdown, "Put the tables into this file, between their marks");
+}
+
+// What was in the file of --json before, to be kept; a pipe or an empty file has nothing.
+Result<Report> read_kept(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::is_empty(path, ignored)) return Report();
+  return read_report(path);
 }
 
 int measure(Options& options) {
   const auto wanted = [&](const Group& group) { return options.only.empty() || options.only == group.name; };
+  // Before minutes are spent.
+  const auto then = options.compare.empty() ? Result<Report>(Report()) : read_report(options.compare);
+  if (!then) return cli::print_error(then.error());
+  const auto kept = read_kept(options.json);
+  if (!kept) return cli::print_error(kept.error());
   char directory[] = "/var/tmp/belljar-bench-XXXXXX";
   if (::mkdtemp(directory) == nullptr)
     return cli::print_error(Error(Code::kUnavailable, "cannot make a directory in `/var/tmp`").sys(errno, "mkdtemp"));
@@ -121,8 +136,12 @@ int measure(Options& options) {
   std::error_code ignored;
   std::filesystem::remove_all(directory, ignored);
 
+  report.where = circumstances();
   std::fputs(to_table(report).c_str(), stdout);
-  const bool written = write_file(options.json, to_json(report)) && write_file(options.svg, to_svg(report)) &&
+  if (!options.compare.empty())
+    std::fputs(format("\ncompared with {}\n{}", quoted(options.compare), to_comparison(report, *then)).c_str(), stdout);
+  const Report all = merged(*kept, report);
+  const bool written = write_file(options.json, to_json(all)) && write_file(options.svg, to_svg(all)) &&
                        write_file(options.markdown, to_markdown(read_file(options.markdown), report, options.command));
   return written ? 0 : 125;
 }

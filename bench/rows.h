@@ -16,13 +16,16 @@ struct Row {
   std::string group, name;
   std::string unit = "us";
   double p50 = 0, p99 = 0;
+  double p10 = 0, p90 = 0;  // how far single ones lie apart; both 0: not known
   int runs = 0;
   double ratio = 0;     // against the row that `against` names, by p50; 0: none
   std::string against;  // which row it is compared with
   double target = 0;    // the promised upper bound of the ratio (or of p50 where there is no ratio); 0: none
+  std::string where;    // measured elsewhere than the report says, in an earlier run; "": there
 };
 
 struct Report {
+  std::string where;  // circumstances()
   std::vector<Row> rows;
   std::vector<std::string> left_out;  // "crun: not installed"
 
