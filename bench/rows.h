@@ -61,8 +61,11 @@ void bench_files(const Setting& setting, Report& report);         // what a brok
 void bench_trees(const Setting& setting, Report& report);         // clone, unpack; starts in large workspaces
 void bench_session(const Setting& setting, Report& report);       // the library's Sandbox: commands, files, many idle ones, a soak
 void bench_idle(const Setting& setting, Report& report);          // of group session: many that do nothing
+void bench_burst(const Setting& setting, Report& report);         // a hundred at once, a thousand in a stream, beside the peers
 void bench_container(const Setting& setting, Report& report);     // containers beside the engine's own exec and run
 
+// How each peer runs /bin/true in a sandbox of its own.
+std::vector<Peer> process_peers(const Setting& setting);
 // Whether /bin/true runs there.
 bool exec_true(Sandbox& sandbox);
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.

@@ -1,0 +1,158 @@
+// Bursts: a hundred sandboxes at once and a thousand in a stream, until the first command of each has answered, beside peers that
+// do the same; and what a hundred that do nothing cost.
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <latch>
+#include <memory>
+#include <thread>
+
+#include "base/format.h"
+#include "belljar/pool.h"
+#include "belljar/sandbox.h"
+#include "bench/rows.h"
+
+namespace belljar::bench {
+namespace {
+
+constexpr const char* kBurstGroup = "burst";
+constexpr int kBurst = 100, kStream = 1000;
+constexpr int kStreamClients = 8;  // of a stream, each waits for its command before it begins with the next
+
+// How long `clients` threads take for `count` acts; 0 when one failed.
+Samples time_all(int clients, int count, const std::function<bool(int number)>& act) {
+  std::latch ready(clients + 1);
+  std::atomic<int> next{0}, failed{0};
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<std::size_t>(clients));
+  for (int client = 0; client < clients; ++client)
+    threads.emplace_back([&] {
+      ready.arrive_and_wait();
+      for (int number = next++; number < count; number = next++) {
+        if (!act(number)) ++failed;
+      }
+    });
+  ready.arrive_and_wait();
+  const double start = now_us();
+  for (std::thread& thread : threads) thread.join();
+  if (failed > 0) return {};
+  return {{now_us() - start}};
+}
+
+void add_row(Report& report, const std::string& name, const Samples& samples, double target) {
+  if (samples.us.empty()) return report.left_out.push_back("burst, " + name + ": one failed");
+  report.add(kBurstGroup, name, samples);
+  report.rows.back().target = target;
+}
+
+void append(Samples& to, const Samples& from) { to.us.insert(to.us.end(), from.us.begin(), from.us.end()); }
+
+std::shared_ptr<Sandbox> make_fresh(const Setting& setting) {
+  SandboxConfig config;
+  config.workspace = setting.directory;
+  auto sandbox = make_sandbox(config);
+  return sandbox && (*sandbox)->start() ? *std::move(sandbox) : nullptr;
+}
+
+Result<std::unique_ptr<Pool>> open_pool(const Setting& setting) {
+  PoolOptions options;
+  options.workspaces = setting.directory;
+  options.ready = kBurst;
+  options.most = 4 * kBurst;
+  return Pool::create(options);
+}
+
+void await_full(const Pool& pool) {
+  while (pool.stats().ready < kBurst) ::usleep(1000);
+  ::usleep(20'000);  // what was given back has its end behind it by then
+}
+
+// Takes one, and runs the first command in it; null when that failed. `waited`: how long the hand-out took.
+std::shared_ptr<Lease> take_and_use(Pool& pool, double& waited) {
+  const double start = now_us();
+  auto lease = pool.take();
+  waited = now_us() - start;
+  return lease && exec_true(**lease) ? std::make_shared<Lease>(*std::move(lease)) : nullptr;
+}
+
+void bench_pooled(const Setting& setting, int rounds, Report& report) {
+  auto pool = open_pool(setting);
+  if (!pool) return report.left_out.push_back("burst: " + pool.error().line());
+  Samples burst;
+  for (int round = 0; round < rounds; ++round) {
+    await_full(**pool);
+    std::vector<std::shared_ptr<Lease>> held(kBurst);
+    append(burst, time_all(kBurst, kBurst, [&](int number) {
+             double waited = 0;
+             auto& lease = held[static_cast<std::size_t>(number)] = take_and_use(**pool, waited);
+             return lease != nullptr;
+           }));
+  }
+  add_row(report, format("{} taken from a pool, first command", kBurst), burst, 150'000);
+  Samples stream;
+  Samples waits;
+  for (int round = 0; round < std::max(1, rounds / 4); ++round) {
+    await_full(**pool);
+    Samples one{std::vector<double>(kStream)};
+    append(stream, time_all(kStreamClients, kStream,
+                            [&](int number) { return take_and_use(**pool, one.us[static_cast<std::size_t>(number)]) != nullptr; }));
+    append(waits, one);
+  }
+  add_row(report, format("{} from a pool of {} that refills", kStream, kBurst), stream, 2e6);
+  add_row(report, "of those, one hand-out", waits, 0);
+}
+
+void bench_fresh(const Setting& setting, int rounds, Report& report) {
+  Samples burst;
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<std::shared_ptr<Sandbox>> held(kBurst);
+    append(burst, time_all(kBurst, kBurst, [&](int number) {
+             auto& sandbox = held[static_cast<std::size_t>(number)] = make_fresh(setting);
+             return sandbox != nullptr && exec_true(*sandbox);
+           }));
+  }
+  add_row(report, format("{} made, first command", kBurst), burst, 0);
+  Samples stream;
+  for (int round = 0; round < std::max(1, rounds / 4); ++round)
+    append(stream, time_all(kStreamClients, kStream, [&](int) {
+             const auto sandbox = make_fresh(setting);
+             return sandbox != nullptr && exec_true(*sandbox);
+           }));
+  add_row(report, format("{} made and ended in a stream", kStream), stream, 0);
+}
+
+// A container is known by a name, so each gets one.
+Argv numbered(const Peer& peer, int number) {
+  Argv argv = peer.argv;
+  if (peer.name == "crun") argv.back() += format("-{}", number);
+  return argv;
+}
+
+void bench_peer(const Peer& peer, int rounds, Report& report) {
+  if (!installed(peer.argv[0])) return report.left_out.push_back(peer.name + ": not installed");
+  if (run_process(peer.argv) != 0) return report.left_out.push_back(peer.name + ": installed, but cannot start anything here");
+  const auto run = [&](int number) { return run_process(numbered(peer, number)) == 0; };
+  Samples burst;
+  for (int round = 0; round < rounds; ++round) append(burst, time_all(kBurst, kBurst, run));
+  add_row(report, format("{} x {} at once", kBurst, peer.name), burst, 0);
+  if (peer.name == "docker") return;  // minutes
+  add_row(report, format("{} x {} in a stream", kStream, peer.name), time_all(kStreamClients, kStream, run), 0);
+}
+
+}  // namespace
+
+void bench_burst(const Setting& setting, Report& report) {
+  if (make_fresh(setting) == nullptr) return report.left_out.push_back("burst: a sandbox could not be made");
+  const int rounds = std::clamp(setting.runs / 10, 2, 20);
+  bench_pooled(setting, rounds, report);
+  bench_fresh(setting, rounds, report);
+  for (const Peer& peer : process_peers(setting)) {
+    if (peer.name == "bwrap" || peer.name == "crun" || peer.name == "docker")
+      bench_peer(peer, peer.name == "docker" ? 1 : rounds, report);
+  }
+}
+
+}  // namespace belljar::bench
