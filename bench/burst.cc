@@ -1,5 +1,6 @@
 // Bursts: a hundred sandboxes at once and a thousand in a stream, until the first command of each has answered, beside peers that
 // do the same; and what a hundred that do nothing cost.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,17 +58,16 @@ std::shared_ptr<Sandbox> make_fresh(const Setting& setting) {
   return sandbox && (*sandbox)->start() ? *std::move(sandbox) : nullptr;
 }
 
-Result<std::unique_ptr<Pool>> open_pool(const Setting& setting) {
+Result<std::unique_ptr<Pool>> open_pool(const Setting& setting, std::size_t ready) {
   PoolOptions options;
   options.workspaces = setting.directory;
-  options.ready = kBurst;
-  options.most = 4 * kBurst;
+  options.ready = ready;
+  options.most = 4 * ready;
   return Pool::create(options);
 }
 
-void await_full(const Pool& pool) {
-  while (pool.stats().ready < kBurst) ::usleep(1000);
-  ::usleep(20'000);  // what was given back has its end behind it by then
+void await_full(const Pool& pool, std::size_t ready) {
+  while (pool.stats().ready < ready) ::usleep(1000);
 }
 
 // Takes one, and runs the first command in it; null when that failed. `waited`: how long the hand-out took.
@@ -78,31 +78,56 @@ std::shared_ptr<Lease> take_and_use(Pool& pool, double& waited) {
   return lease && exec_true(**lease) ? std::make_shared<Lease>(*std::move(lease)) : nullptr;
 }
 
+// All of `count` are there before, and none is given back meanwhile.
+Samples take_all(Pool& pool, int clients, int count, std::vector<std::shared_ptr<Lease>>& held) {
+  await_full(pool, static_cast<std::size_t>(count));
+  ::usleep(20'000);  // what was given back has its end behind it by then
+  held.assign(static_cast<std::size_t>(count), nullptr);
+  return time_all(clients, count, [&](int number) {
+    double waited = 0;
+    return (held[static_cast<std::size_t>(number)] = take_and_use(pool, waited)) != nullptr;
+  });
+}
+
 void bench_pooled(const Setting& setting, int rounds, Report& report) {
-  auto pool = open_pool(setting);
+  auto pool = open_pool(setting, kBurst);
   if (!pool) return report.left_out.push_back("burst: " + pool.error().line());
   Samples burst;
+  Samples again;
   for (int round = 0; round < rounds; ++round) {
-    await_full(**pool);
-    std::vector<std::shared_ptr<Lease>> held(kBurst);
-    append(burst, time_all(kBurst, kBurst, [&](int number) {
-             double waited = 0;
-             auto& lease = held[static_cast<std::size_t>(number)] = take_and_use(**pool, waited);
-             return lease != nullptr;
-           }));
+    std::vector<std::shared_ptr<Lease>> held;
+    append(burst, take_all(**pool, kBurst, kBurst, held));
+    const double start = now_us();
+    await_full(**pool, kBurst);
+    again.us.push_back(now_us() - start);
   }
   add_row(report, format("{} taken from a pool, first command", kBurst), burst, 150'000);
+  add_row(report, format("until the pool has {} again", kBurst), again, 0);
   Samples stream;
   Samples waits;
   for (int round = 0; round < std::max(1, rounds / 4); ++round) {
-    await_full(**pool);
+    await_full(**pool, kBurst);
     Samples one{std::vector<double>(kStream)};
     append(stream, time_all(kStreamClients, kStream,
                             [&](int number) { return take_and_use(**pool, one.us[static_cast<std::size_t>(number)]) != nullptr; }));
     append(waits, one);
   }
-  add_row(report, format("{} from a pool of {} that refills", kStream, kBurst), stream, 2e6);
+  add_row(report, format("{} from a pool of {} that refills", kStream, kBurst), stream, 0);
   add_row(report, "of those, one hand-out", waits, 0);
+}
+
+// A sandbox needs nine descriptors of ours.
+void bench_large_pool(const Setting& setting, Report& report) {
+  const std::string name = format("{} taken from a pool, first command", kStream);
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  if (files.rlim_max < 12 * kStream) return report.left_out.push_back(format("{}: `ulimit -n` is {}", name, files.rlim_max));
+  auto pool = open_pool(setting, kStream);
+  if (!pool) return report.left_out.push_back("burst: " + pool.error().line());
+  std::vector<std::shared_ptr<Lease>> held;
+  add_row(report, name, take_all(**pool, kStreamClients, kStream, held), 2e6);
 }
 
 void bench_fresh(const Setting& setting, int rounds, Report& report) {
@@ -148,6 +173,7 @@ void bench_burst(const Setting& setting, Report& report) {
   if (make_fresh(setting) == nullptr) return report.left_out.push_back("burst: a sandbox could not be made");
   const int rounds = std::clamp(setting.runs / 10, 2, 20);
   bench_pooled(setting, rounds, report);
+  bench_large_pool(setting, report);
   bench_fresh(setting, rounds, report);
   for (const Peer& peer : process_peers(setting)) {
     if (peer.name == "bwrap" || peer.name == "crun" || peer.name == "docker")

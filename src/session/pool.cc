@@ -18,6 +18,7 @@
 #include "belljar/pool.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -142,6 +143,7 @@ constexpr milliseconds kAfterFailure{1000};
 // The next is made a little after one was handed out: making it at once would take processor and locks of this process from the
 // first command of the one that is waited for.
 constexpr milliseconds kAfterHandOut{3};
+constexpr int kBehindHandOuts = 10;
 constexpr std::size_t kMostMakers = 4;  // no more pid 1s are made at one time (reactor.h)
 constexpr milliseconds kLook{50};       // how often a waiting take() looks at its cancel token
 
@@ -270,6 +272,9 @@ Result<void> PoolState::start() {
 // --- the threads
 
 void PoolState::serve() {
+  // Of this thread alone, nice(2): pid 1s are made by the reactor's, which were there before. Of the time that a hand-out takes
+  // while the pool is filled again it saves the half.
+  ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kBehindHandOuts);
   std::unique_lock lock(mutex_);
   for (;;) {
     if (end_one(lock) || (!stopped_ && (expire_one(lock) || make_one(lock) || check_one(lock)))) {
