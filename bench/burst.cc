@@ -1,17 +1,22 @@
 // Bursts: a hundred sandboxes at once and a thousand in a stream, until the first command of each has answered, beside peers that
 // do the same; and what a hundred that do nothing cost.
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <latch>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "base/format.h"
+#include "base/unique_fd.h"
 #include "belljar/pool.h"
 #include "belljar/sandbox.h"
 #include "bench/rows.h"
@@ -20,7 +25,7 @@ namespace belljar::bench {
 namespace {
 
 constexpr const char* kBurstGroup = "burst";
-constexpr int kBurst = 100, kStream = 1000;
+constexpr int kBurst = 100, kStream = 1000, kIdle = 300;
 constexpr int kStreamClients = 8;  // of a stream, each waits for its command before it begins with the next
 
 // How long `clients` threads take for `count` acts; 0 when one failed.
@@ -117,13 +122,9 @@ void bench_pooled(const Setting& setting, int rounds, Report& report) {
 }
 
 // A sandbox needs nine descriptors of ours.
-void bench_large_pool(const Setting& setting, Report& report) {
+void bench_large_pool(const Setting& setting, rlim_t files, Report& report) {
   const std::string name = format("{} taken from a pool, first command", kStream);
-  rlimit files{};
-  ::getrlimit(RLIMIT_NOFILE, &files);
-  files.rlim_cur = files.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &files);
-  if (files.rlim_max < 12 * kStream) return report.left_out.push_back(format("{}: `ulimit -n` is {}", name, files.rlim_max));
+  if (files < 12 * kStream) return report.left_out.push_back(format("{}: `ulimit -n` is {}", name, files));
   auto pool = open_pool(setting, kStream);
   if (!pool) return report.left_out.push_back("burst: " + pool.error().line());
   std::vector<std::shared_ptr<Lease>> held;
@@ -167,13 +168,72 @@ void bench_peer(const Peer& peer, int rounds, Report& report) {
   add_row(report, format("{} x {} in a stream", kStream, peer.name), time_all(kStreamClients, kStream, run), 0);
 }
 
+// What of the machine's memory one of `kIdle` costs when `hold` has returned.
+void add_idle_memory(Samples& to, const std::function<bool()>& hold, const std::function<void()>& end) {
+  ::usleep(2'000'000);  // the kernel frees namespaces a moment later
+  const double before = available_kib();
+  const bool well = hold();
+  ::usleep(100'000);
+  if (well) to.us.push_back((before - available_kib()) / kIdle);
+  end();
+}
+
+// In turns: what one leaves in the kernel's caches the next need not take. Others come and go meanwhile, and the median counts.
+void bench_idle_beside(const Setting& setting, Report& report) {
+  std::vector<std::shared_ptr<Sandbox>> held;
+  const auto make_all = [&] {
+    for (int i = 0; i < kIdle; ++i) held.push_back(make_fresh(setting));
+    return std::ranges::find(held, nullptr) == held.end();
+  };
+  Peer bwrap = process_peers(setting).front();
+  const bool beside = installed(bwrap.argv[0]) && run_process(bwrap.argv) == 0;  // else bench_peer() says so
+  bwrap.argv.back() = "/bin/sh";
+  bwrap.argv.insert(bwrap.argv.end(), {"-c", "echo; exec sleep 600"});
+  std::vector<pid_t> pids;
+  UniqueFd out;  // all of them write to it: it ends when the last one has
+  const auto start_all = [&] {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) < 0) return false;
+    out = UniqueFd(ends[0]);
+    UniqueFd in(ends[1]);
+    for (int i = 0; i < kIdle; ++i) pids.push_back(start_process(bwrap.argv, in.get()));
+    in.reset();
+    int ready = 0;
+    for (char line = 0; ready < kIdle && ::read(out.get(), &line, 1) == 1;) ++ready;
+    return ready == kIdle;
+  };
+  const auto end_all = [&] {
+    for (const pid_t pid : pids) ::kill(pid, SIGKILL);
+    for (char rest = 0; ::read(out.get(), &rest, 1) > 0;) continue;
+    for (const pid_t pid : std::exchange(pids, {})) ::waitpid(pid, nullptr, 0);
+  };
+  Samples ours;
+  Samples theirs;
+  for (int round = 0; round < 3; ++round) {
+    add_idle_memory(ours, make_all, [&] { held.clear(); });
+    if (beside) add_idle_memory(theirs, start_all, end_all);
+  }
+  const auto add = [&](const std::string& name, const Samples& samples) {
+    if (samples.us.empty()) return;
+    report.add(kBurstGroup, name, samples);
+    report.rows.back().unit = "KiB";
+  };
+  add(format("memory of one of {} idle", kIdle), ours);
+  add(format("memory of one of {} x bwrap -- sleep", kIdle), theirs);
+}
+
 }  // namespace
 
 void bench_burst(const Setting& setting, Report& report) {
   if (make_fresh(setting) == nullptr) return report.left_out.push_back("burst: a sandbox could not be made");
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  files.rlim_cur = files.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &files);
+  bench_idle_beside(setting, report);
   const int rounds = std::clamp(setting.runs / 10, 2, 20);
   bench_pooled(setting, rounds, report);
-  bench_large_pool(setting, report);
+  bench_large_pool(setting, files.rlim_max, report);
   bench_fresh(setting, rounds, report);
   for (const Peer& peer : process_peers(setting)) {
     if (peer.name == "bwrap" || peer.name == "crun" || peer.name == "docker")

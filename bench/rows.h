@@ -73,6 +73,8 @@ int files_inside(const std::string& directory, int writers, int rounds);
 // What bench_egress_peers runs inside: talks to the Echo at `server`, through the proxy that the environment names, and writes its
 // times to DIRECTORY/times. Returns an exit code.
 int egress_inside(const std::string& directory, int server);
+// MemAvailable of the machine.
+double available_kib();
 // What bench_idle starts: holds `count` sandboxes until standard input ends, and writes what it saw to `notes`.
 int hold_idle(const std::string& directory, const std::string& notes, int count);
 
