@@ -124,7 +124,7 @@ void bench_pooled(const Setting& setting, int rounds, Report& report) {
 // A sandbox needs nine descriptors of ours.
 void bench_large_pool(const Setting& setting, rlim_t files, Report& report) {
   const std::string name = format("{} taken from a pool, first command", kStream);
-  if (files < 12 * kStream) return report.left_out.push_back(format("{}: `ulimit -n` is {}", name, files));
+  if (files < rlim_t{12} * kStream) return report.left_out.push_back(format("{}: `ulimit -n` is {}", name, files));
   auto pool = open_pool(setting, kStream);
   if (!pool) return report.left_out.push_back("burst: " + pool.error().line());
   std::vector<std::shared_ptr<Lease>> held;
