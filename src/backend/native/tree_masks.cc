@@ -24,6 +24,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <set>
 #include <string>
 #include <string_view>
@@ -96,11 +97,15 @@ MaskEntryKind mask_entry_kind_of(const TreeDraft& draft, const std::string& path
   return draft.view.minimal_dev ? MaskEntryKind::kSeen : MaskEntryKind::kDirectory;  // the links lie in a /dev of ours
 }
 
-// The topmost of `name` and the directories above it in `folder` that the host lacks; empty: it has them all.
+// Of a home: programs make a directory of their own in them without making these, and that is refused and told with what to do.
+constexpr std::string_view kBaseDirs[] = {".config", ".local", ".local/share", ".local/state", ".cache"};
+
+// The topmost of `name` and the directories above it in `folder` that the host lacks, but for those; empty: it has them all.
 std::string absent_top(const TreeDraft& draft, const std::string& folder, const std::string& name) {
   for (std::size_t end = 0; end != std::string::npos;) {
     end = name.find('/', end + 1);
     std::string top = name.substr(0, end);
+    if (std::ranges::find(kBaseDirs, top) != std::end(kBaseDirs)) continue;
     if (draft.host.facts(folder + "/" + top).kind == PathKind::kAbsent) return top;
   }
   return {};

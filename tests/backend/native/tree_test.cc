@@ -89,6 +89,8 @@ TEST(BuildTree, ADirectoryThatTheHostLacksIsAbsentAsAWhole) {
   EXPECT_FALSE(has(lacking, ".composer/auth.json"));
   EXPECT_TRUE(has(lacking, ".config/gcloud")) << "the host has .config";
   EXPECT_TRUE(has(lacking, ".config/containers"));
+  EXPECT_TRUE(has(lacking, ".local/share/keyrings")) << "what a program makes in .local/share is refused and told";
+  EXPECT_FALSE(has(lacking, ".local"));
   // The twins: it is there, or something else below it has to be.
   host.dir("/home/u/.composer");
   const auto there = absent_names(host);
