@@ -21,14 +21,6 @@ namespace {
 constexpr const char* kIdleGroup = "session";
 constexpr int kAtOnce = 50, kMostOfOne = 1000;
 
-double available_kib() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("MemAvailable:")) return std::strtod(line.c_str() + 13, nullptr);
-  }
-  return 0;
-}
-
 // What the holders wrote so far: lines of a word and a number or a text.
 struct Told {
   Samples made, memory, end;
@@ -52,6 +44,14 @@ Told read_notes(const std::string& path) {
 }
 
 }  // namespace
+
+double available_kib() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with("MemAvailable:")) return std::strtod(line.c_str() + 13, nullptr);
+  }
+  return 0;
+}
 
 // MemAvailable is the whole machine's, and others come and go meanwhile: so it is looked at after every fifty, and the median
 // counts.

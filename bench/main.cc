@@ -40,7 +40,8 @@ struct Group {
 constexpr Group kGroups[] = {{"process", bench_process}, {"agents", bench_agents}, {"library", bench_library},
                              {"session", bench_session}, {"end", bench_end},       {"egress", bench_egress},
                              {"guard", bench_guard},     {"work", bench_work},     {"txn", bench_txn},
-                             {"files", bench_files},     {"trees", bench_trees},   {"container", bench_container}};
+                             {"files", bench_files},     {"trees", bench_trees},   {"container", bench_container},
+                             {"burst", bench_burst}};
 
 // The program beside this one.
 std::string sibling() {

@@ -18,7 +18,10 @@ void write_bundle(const std::string& directory) {
          R"("linux":{"namespaces":[{"type":"pid"},{"type":"network"},{"type":"ipc"},{"type":"uts"},{"type":"mount"}]}})";
 }
 
-std::vector<Peer> peers(const Setting& setting) {
+}  // namespace
+
+std::vector<Peer> process_peers(const Setting& setting) {
+  write_bundle(setting.directory);
   const std::string& here = setting.directory;
   return {
       {"bwrap",
@@ -31,14 +34,11 @@ std::vector<Peer> peers(const Setting& setting) {
   };
 }
 
-}  // namespace
-
 void bench_process(const Setting& setting, Report& report) {
-  write_bundle(setting.directory);
   std::vector<Rival> rivals = {
       {"bare", [] { return run_process({"/bin/true"}) == 0; }},
       {"belljar", [&] { return run_process({setting.belljar, "run", "--workspace", setting.directory, "--", "/bin/true"}) == 0; }}};
-  for (const Peer& peer : peers(setting)) {
+  for (const Peer& peer : process_peers(setting)) {
     if (!installed(peer.argv[0])) {
       report.left_out.push_back(peer.name + ": not installed");
       continue;

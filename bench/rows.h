@@ -64,8 +64,11 @@ void bench_files(const Setting& setting, Report& report);         // what a brok
 void bench_trees(const Setting& setting, Report& report);         // clone, unpack; starts in large workspaces
 void bench_session(const Setting& setting, Report& report);       // the library's Sandbox: commands, files, many idle ones, a soak
 void bench_idle(const Setting& setting, Report& report);          // of group session: many that do nothing
+void bench_burst(const Setting& setting, Report& report);         // a hundred at once, a thousand in a stream, beside the peers
 void bench_container(const Setting& setting, Report& report);     // containers beside the engine's own exec and run
 
+// How each peer runs /bin/true in a sandbox of its own.
+std::vector<Peer> process_peers(const Setting& setting);
 // Whether /bin/true runs there.
 bool exec_true(Sandbox& sandbox);
 // What bench_files runs inside: writes its times to DIRECTORY/times. Returns an exit code.
@@ -73,6 +76,8 @@ int files_inside(const std::string& directory, int writers, int rounds);
 // What bench_egress_peers runs inside: talks to the Echo at `server`, through the proxy that the environment names, and writes its
 // times to DIRECTORY/times. Returns an exit code.
 int egress_inside(const std::string& directory, int server);
+// MemAvailable of the machine.
+double available_kib();
 // What bench_idle starts: holds `count` sandboxes until standard input ends, and writes what it saw to `notes`.
 int hold_idle(const std::string& directory, const std::string& notes, int count);
 

@@ -38,7 +38,8 @@ struct PoolOptions {
   std::optional<std::chrono::milliseconds> idle_time;
   // How often those that wait are asked whether they live; dead ones are replaced. They are asked again when they are taken.
   std::chrono::milliseconds check_interval{10'000};
-  // Prepares each new sandbox: files, programs, a server. One whose preparation returns an error or throws
+  // Prepares each new sandbox: files, programs, a server. On any thread, for several at one time; on those of the pool with a lower
+  // priority than yours (nice(2) 10), which what runs inside does not have. One whose preparation returns an error or throws
   // (kInternal), or that does not run any more afterwards (kUnavailable), is discarded.
   std::function<Result<void>(Sandbox& sandbox)> prepare;
 };

@@ -130,7 +130,7 @@ Result<void> check_quiet(const LiveInstance& instance) {
 
 }  // namespace
 
-LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host,
+LiveSandbox::LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::RealHost> host,
                          runtime::Embedded embedded, Lifecycle lifecycle, CancelToken cancel)
     : backend_(std::move(backend)),
       host_(std::move(host)),
@@ -251,6 +251,7 @@ Result<void> LiveSandbox::start(const CallOptions& options) {
   volume_.reset();  // ours, of the one that ended
   volume_ = BELLJAR_TRY(ready_workspace(workspace(), lifecycle_));
   auto made = make_instance(end);
+  host_->forget();
   if (!made) {
     if (transaction_ && transaction_->end_if_new()) transaction_.reset();
     leave_transaction();

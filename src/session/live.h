@@ -33,7 +33,7 @@ struct SpawnedProcess {
 class LiveSandbox final : public OverFiles {
  public:
   // `cancel`: of start() alone.
-  LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::Host> host, runtime::Embedded embedded,
+  LiveSandbox(std::unique_ptr<backend::Backend> backend, std::shared_ptr<const backend::RealHost> host, runtime::Embedded embedded,
               Lifecycle lifecycle, CancelToken cancel);
   ~LiveSandbox() override;
 
@@ -90,7 +90,7 @@ class LiveSandbox final : public OverFiles {
   Result<std::shared_ptr<const Files>> files(const CallOptions& options) const override;
 
   std::unique_ptr<backend::Backend> backend_;
-  std::shared_ptr<const backend::Host> host_;  // the backend refers to it
+  std::shared_ptr<const backend::RealHost> host_;  // the backend refers to it; forgets after each start
   runtime::Embedded embedded_;
   Lifecycle lifecycle_;
   const CancelToken cancel_;

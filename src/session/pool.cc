@@ -1,10 +1,11 @@
-// One thread makes and ends sandboxes; callers take them, and make one themselves only when none waits.
+// A few threads make and end sandboxes, one for each processor; callers take them, and make one themselves only when none waits.
 //
 // Everything is guarded by one mutex, but no sandbox is made, asked or ended with it held (Busy). What is
 // worked on has been taken out of the lists before, so no other thread can get it, and busy_ counts it
-// meanwhile: total() would otherwise let the pool grow over `most`.
+// meanwhile: total() would otherwise let the pool grow over `most`. coming_ counts those of them that will wait when the work is
+// done, so that two threads do not make the same missing one.
 //
-// The thread does one thing per round, in this order: end what was given back, since that frees room; drop what
+// A thread does one thing per round, in this order: end what was given back, since that frees room; drop what
 // waited too long; make what is missing; ask one that waits whether it lives. After each round the lists are
 // looked at anew, for they may have changed while the mutex was free.
 //
@@ -13,10 +14,11 @@
 // have died since the last check.
 //
 // stop() first lets owners give back, for as long as its caller allows, then ends what they still hold. The
-// thread is joined when nothing is left to end, and only then the directory of the workspaces goes.
+// threads are joined when nothing is left to end, and only then the directory of the workspaces goes.
 #include "belljar/pool.h"
 
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -53,7 +55,7 @@ namespace belljar {
 
 using std::chrono::milliseconds;
 
-// Shared by the pool and what it handed out, whichever lives longer. One thread of its own makes and ends sandboxes.
+// Shared by the pool and what it handed out, whichever lives longer. Threads of its own make and end sandboxes.
 class PoolState : public std::enable_shared_from_this<PoolState> {
  public:
   explicit PoolState(PoolOptions options) : options_(std::move(options)) {}
@@ -72,16 +74,20 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
     Clock::time_point since, checked;
   };
 
-  // Works without the lock, and is counted meanwhile.
+  // Works without the lock, and is counted meanwhile; kComing: what is worked on waits to be taken afterwards.
+  enum class Then { kGoes, kComing };
   class Busy {
    public:
-    Busy(PoolState& pool, std::unique_lock<std::mutex>& lock) : pool_(pool), lock_(lock) {
+    Busy(PoolState& pool, std::unique_lock<std::mutex>& lock, Then then = Then::kGoes)
+        : pool_(pool), lock_(lock), coming_(then == Then::kComing ? 1 : 0) {
       ++pool_.busy_;
+      pool_.coming_ += coming_;
       lock_.unlock();
     }
     ~Busy() {
       lock_.lock();
       --pool_.busy_;
+      pool_.coming_ -= coming_;
       pool_.changed_.notify_all();  // stop() waits for the last one, however its work went
     }
     Busy(const Busy&) = delete;
@@ -90,15 +96,16 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
    private:
     PoolState& pool_;
     std::unique_lock<std::mutex>& lock_;
+    const std::size_t coming_;
   };
 
   Result<std::shared_ptr<Sandbox>> make();
-  Result<std::shared_ptr<Sandbox>> make_unlocked(std::unique_lock<std::mutex>& lock);
-  bool lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock);
+  Result<std::shared_ptr<Sandbox>> make_unlocked(std::unique_lock<std::mutex>& lock, Then then);
+  bool lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock, Then then);
   Result<void> prepare(const SandboxConfig& config, std::shared_ptr<Sandbox>& sandbox) const;
   void discard(const std::shared_ptr<Sandbox>& sandbox) noexcept;
   void serve();
-  // What the thread is to do next. All with mutex_ held; each leaves it while it works.
+  // What a thread is to do next. All with mutex_ held; each leaves it while it works.
   bool end_one(std::unique_lock<std::mutex>& lock);
   bool expire_one(std::unique_lock<std::mutex>& lock);
   bool check_one(std::unique_lock<std::mutex>& lock);
@@ -113,15 +120,16 @@ class PoolState : public std::enable_shared_from_this<PoolState> {
   std::string workspaces_;
   std::shared_ptr<void> living_;  // of all of them, so that each knows where the others are made
   std::atomic<unsigned> serial_{0};
-  std::thread thread_;
+  std::vector<std::thread> threads_;
 
   mutable std::mutex mutex_;
-  std::condition_variable work_, changed_;  // for the thread; for who waits
+  std::condition_variable work_, changed_;  // for the threads; for who waits
   // guarded by mutex_
   std::deque<Waiting> waiting_;                                // the longest first
   std::map<const Sandbox*, std::shared_ptr<Sandbox>> in_use_;  // handed out
   std::vector<std::shared_ptr<Sandbox>> ending_;
   std::size_t busy_ = 0;    // being made, asked or ended now
+  std::size_t coming_ = 0;  // of those, the ones that a thread of ours makes or asks: they wait afterwards
   std::size_t wanted_ = 0;  // how many should wait; less than `ready` when the pool was quiet
   Clock::time_point try_again_{};
   Clock::time_point quiet_until_{};  // for what was handed out
@@ -135,7 +143,9 @@ constexpr milliseconds kAfterFailure{1000};
 // The next is made a little after one was handed out: making it at once would take processor and locks of this process from the
 // first command of the one that is waited for.
 constexpr milliseconds kAfterHandOut{3};
-constexpr milliseconds kLook{50};  // how often a waiting take() looks at its cancel token
+constexpr int kBehindHandOuts = 10;
+constexpr std::size_t kMostMakers = 4;  // no more pid 1s are made at one time (reactor.h)
+constexpr milliseconds kLook{50};       // how often a waiting take() looks at its cancel token
 
 Error stopped_error() { return Error(Code::kFailedPrecondition, "cannot take a sandbox").reason("the pool was stopped"); }
 
@@ -196,13 +206,13 @@ void PoolState::discard(const std::shared_ptr<Sandbox>& sandbox) noexcept {
   if (sandbox->workspace().starts_with(workspaces_ + "/")) (void)remove_tree(sandbox->workspace());
 }
 
-Result<std::shared_ptr<Sandbox>> PoolState::make_unlocked(std::unique_lock<std::mutex>& lock) {
-  const Busy busy(*this, lock);
+Result<std::shared_ptr<Sandbox>> PoolState::make_unlocked(std::unique_lock<std::mutex>& lock, Then then) {
+  const Busy busy(*this, lock, then);
   return make();
 }
 
-bool PoolState::lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock) {
-  const Busy busy(*this, lock);
+bool PoolState::lives_unlocked(Sandbox& sandbox, std::unique_lock<std::mutex>& lock, Then then) {
+  const Busy busy(*this, lock, then);
   return lives(sandbox);
 }
 
@@ -245,19 +255,26 @@ Result<void> PoolState::start() {
     waiting_.push_back({*std::move(first), now, now});
     stats_.made = 1;
   }
-  auto thread = open_thread([this] { serve(); }, "cannot make a pool");
-  if (thread) {
-    thread_ = *std::move(thread);
-    return {};
+  const std::size_t makers = std::clamp<std::size_t>(options_.ready, 1, kMostMakers);
+  while (threads_.size() < std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, makers)) {
+    auto thread = open_thread([this] { serve(); }, "cannot make a pool");
+    if (!thread && threads_.empty()) {
+      if (!waiting_.empty()) (void)waiting_.front().sandbox->stop();
+      (void)remove_tree(workspaces_);
+      return thread.error();
+    }
+    if (!thread) break;  // fewer do the same, later
+    threads_.push_back(*std::move(thread));
   }
-  if (!waiting_.empty()) (void)waiting_.front().sandbox->stop();
-  (void)remove_tree(workspaces_);
-  return thread.error();
+  return {};
 }
 
-// --- the thread
+// --- the threads
 
 void PoolState::serve() {
+  // Of this thread alone, nice(2): pid 1s are made by the reactor's, which were there before. Of the time that a hand-out takes
+  // while the pool is filled again it saves the half.
+  ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + kBehindHandOuts);
   std::unique_lock lock(mutex_);
   for (;;) {
     if (end_one(lock) || (!stopped_ && (expire_one(lock) || make_one(lock) || check_one(lock)))) {
@@ -287,8 +304,9 @@ bool PoolState::expire_one(std::unique_lock<std::mutex>&) {
 }
 
 bool PoolState::make_one(std::unique_lock<std::mutex>& lock) {
-  if (waiting_.size() >= wanted_ || total() >= options_.most || Clock::now() < make_after()) return false;
-  auto made = make_unlocked(lock);
+  if (waiting_.size() + coming_ >= wanted_ || total() >= options_.most || Clock::now() < make_after()) return false;
+  if (waiting_.size() + coming_ + 1 < wanted_) work_.notify_one();  // for the next
+  auto made = make_unlocked(lock, Then::kComing);
   if (!made) {
     stats_.last_error = made.error().line();
     try_again_ = Clock::now() + kAfterFailure;
@@ -308,7 +326,7 @@ bool PoolState::check_one(std::unique_lock<std::mutex>& lock) {
   if (found == waiting_.end()) return false;
   Waiting one = std::move(*found);
   waiting_.erase(found);
-  const bool alive = lives_unlocked(*one.sandbox, lock);
+  const bool alive = lives_unlocked(*one.sandbox, lock, Then::kComing);
   one.checked = Clock::now();
   if (alive && !stopped_) {
     waiting_.push_front(std::move(one));
@@ -325,7 +343,7 @@ PoolState::Clock::time_point PoolState::next_turn() const {
     next = std::min(next, one.checked + options_.check_interval + milliseconds(1));
     if (options_.idle_time) next = std::min(next, one.since + *options_.idle_time);
   }
-  if (waiting_.size() < wanted_ && total() < options_.most) next = std::min(next, make_after());
+  if (waiting_.size() + coming_ < wanted_ && total() < options_.most) next = std::min(next, make_after());
   return next;
 }
 
@@ -340,14 +358,14 @@ Result<std::shared_ptr<Sandbox>> PoolState::take_waiting(std::unique_lock<std::m
   while (!waiting_.empty()) {
     std::shared_ptr<Sandbox> sandbox = std::move(waiting_.front().sandbox);
     waiting_.pop_front();
-    const bool alive = lives_unlocked(*sandbox, lock);  // taken out under the lock: nobody else can get it
+    const bool alive = lives_unlocked(*sandbox, lock, Then::kGoes);  // taken out under the lock: nobody else can get it
     if (alive) return sandbox;
     ++stats_.dead;
     ending_.push_back(sandbox);
     work_.notify_one();
   }
   if (total() >= options_.most) return std::shared_ptr<Sandbox>();
-  auto made = make_unlocked(lock);
+  auto made = make_unlocked(lock, Then::kGoes);
   if (made) ++stats_.made, ++stats_.waited;
   return made;
 }
@@ -361,7 +379,8 @@ Result<Lease> PoolState::take(const TakeOptions& options) {
     wanted_ = options_.ready;
     auto sandbox = BELLJAR_TRY(take_waiting(lock));
     if (sandbox != nullptr) {
-      if (waiting_.size() + 1 >= wanted_) quiet_until_ = Clock::now() + kAfterHandOut;  // the first of several taken in a row
+      // Several taken in a row: their first commands come before those that replace them, while half of these are there.
+      if (waiting_.size() >= wanted_ / 2) quiet_until_ = Clock::now() + kAfterHandOut;
       work_.notify_one();
       if (stopped_) {
         ending_.push_back(std::move(sandbox));
@@ -399,17 +418,17 @@ void PoolState::stop(milliseconds patience) {
   stopped_ = true;
   for (Waiting& one : waiting_) ending_.push_back(std::move(one.sandbox));
   waiting_.clear();
-  work_.notify_one();
+  work_.notify_all();
   changed_.notify_all();
   changed_.wait_until(lock, Clock::now() + bounded(patience), [&] { return in_use_.empty(); });
   for (auto& [key, sandbox] : in_use_) ending_.push_back(std::move(sandbox));
   in_use_.clear();
-  work_.notify_one();
+  work_.notify_all();
   changed_.wait(lock, [&] { return quit_ || (ending_.empty() && busy_ == 0); });
   if (std::exchange(quit_, true)) return;
-  work_.notify_one();
+  work_.notify_all();
   lock.unlock();
-  thread_.join();
+  for (std::thread& thread : threads_) thread.join();
   living_.reset();
   (void)remove_tree(workspaces_);
 }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -174,6 +176,46 @@ TEST_F(PoolTest, NobodyGetsWhatAnotherHas) {
   EXPECT_EQ(wrong.load(), 0);
   EXPECT_EQ(good.load(), 48);
   EXPECT_EQ(pool_->stats().taken, 48U);
+}
+
+// The first is made by who makes the pool; of the others each waits here until the other one is being made, too.
+TEST_F(PoolTest, SparesAreMadeSideBySideAndNoneTooMany) {
+  if (std::thread::hardware_concurrency() < 2) GTEST_SKIP() << "needs two processors";
+  std::mutex mutex;
+  std::condition_variable changed;
+  int prepared = 0, alone = 0;
+  create({.ready = 3, .most = 8, .prepare = [&](Sandbox&) -> Result<void> {
+            std::unique_lock lock(mutex);
+            ++prepared;
+            changed.notify_all();
+            if (prepared > 1 && !changed.wait_for(lock, 60s, [&] { return prepared >= 3; })) ++alone;
+            return {};
+          }});
+  await([&] { return pool_->stats().ready == 3; });
+  pool_->stop();  // nothing is being made after that
+  EXPECT_EQ(pool_->stats().made, 3U);
+  EXPECT_EQ(alone, 0);
+}
+
+// What waits for a processor while a sandbox is handed out is the making of the next ones, and never a command.
+TEST_F(PoolTest, SparesAreMadeBehindOtherWorkAndTheirCommandsAreNot) {
+  const int own = ::getpriority(PRIO_PROCESS, 0);
+  if (own > 9) GTEST_SKIP() << "there is no lower priority to have";
+  std::mutex mutex;
+  std::vector<int> priorities;
+  create({.ready = 2, .most = 4, .prepare = [&](Sandbox&) -> Result<void> {
+            const std::lock_guard lock(mutex);
+            priorities.push_back(::getpriority(PRIO_PROCESS, 0));
+            return {};
+          }});
+  await([&] { return pool_->stats().ready == 2; });
+  const Lease first = take(), second = take();
+  for (const Lease* lease : {&first, &second})
+    EXPECT_EQ(out(**lease, "cut -d' ' -f19 /proc/self/stat"), std::to_string(own) + "\n");
+  pool_->stop();  // nothing is being made after that
+  ASSERT_GE(priorities.size(), 2U);
+  EXPECT_EQ(priorities[0], own);
+  EXPECT_EQ(priorities[1], own + 10);
 }
 
 TEST_F(PoolTest, TheDeadAreReplacedAndNeverHandedOut) {

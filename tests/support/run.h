@@ -91,6 +91,9 @@ class Running {
 
 Outcome run(const std::vector<std::string>& argv, const RunOptions& options = {});
 
+// BELLJAR_WARM=1: then they have a state directory, too.
+bool runs_are_warm();
+
 // The program under test: belljar with `args`.
 Outcome belljar(std::vector<std::string> args, const RunOptions& options = {});
 

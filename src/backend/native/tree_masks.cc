@@ -24,6 +24,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -95,8 +97,33 @@ MaskEntryKind mask_entry_kind_of(const TreeDraft& draft, const std::string& path
   return draft.view.minimal_dev ? MaskEntryKind::kSeen : MaskEntryKind::kDirectory;  // the links lie in a /dev of ours
 }
 
+// Of a home: programs make a directory of their own in them without making these, and that is refused and told with what to do.
+constexpr std::string_view kBaseDirs[] = {".config", ".local", ".local/share", ".local/state", ".cache"};
+
+// The topmost of `name` and the directories above it in `folder` that the host lacks, but for those; empty: it has them all.
+std::string absent_top(const TreeDraft& draft, const std::string& folder, const std::string& name) {
+  for (std::size_t end = 0; end != std::string::npos;) {
+    end = name.find('/', end + 1);
+    std::string top = name.substr(0, end);
+    if (std::ranges::find(kBaseDirs, top) != std::end(kBaseDirs)) continue;
+    if (draft.host.facts(folder + "/" + top).kind == PathKind::kAbsent) return top;
+  }
+  return {};
+}
+
+// Absent directories in which something of ours must be there all the same.
+std::set<std::string> needed_tops(const TreeDraft& draft, const std::string& folder, const Mask& mask) {
+  std::set<std::string> needed;
+  for (const std::string& name : mask.hidden) {
+    if (mask_entry_kind_of(draft, folder + "/" + name) != MaskEntryKind::kAbsent) needed.insert(absent_top(draft, folder, name));
+  }
+  for (const std::string& ghost : mask.ghosts) needed.insert(absent_top(draft, folder, ghost));
+  return needed;
+}
+
 // Most names are absent: hard links to one whiteout, 2.6 us each where a directory takes 3.3. Where a program complains of what is
-// no plain file before it opens it, the name is one.
+// no plain file before it opens it, the name is one. Where the host lacks a directory and all that would lie in it is absent, one
+// whiteout in its place stands for them: each directory costs a sandbox 1 KiB for as long as it lives.
 void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, const std::string& dir,
                 std::vector<std::string>& seen) {
   // The overlay's root shows the mode and owner of its upper layer: copy the folder's.
@@ -109,10 +136,17 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
                      .gid = mask.lent ? draft.view.owner_gid : facts.gid});
   }
   std::string absent, links;
-  for (const std::string& name : mask.hidden) {
-    make_ghost_parents(draft, folder, dir, name);
-    const std::string path = folder + "/" + name;
+  const std::set<std::string> needed = needed_tops(draft, folder, mask);
+  std::set<std::string> tops;
+  for (const std::string& hidden : mask.hidden) {
+    const std::string path = folder + "/" + hidden;
     const MaskEntryKind kind = mask_entry_kind_of(draft, path);
+    std::string name = hidden;
+    if (kind == MaskEntryKind::kAbsent) {
+      if (std::string top = absent_top(draft, folder, hidden); !needed.contains(top)) name = std::move(top);
+      if (!tops.insert(name).second) continue;
+    }
+    make_ghost_parents(draft, folder, dir, name);
     if (kind == MaskEntryKind::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
     else if (kind == MaskEntryKind::kDirectory) draft.mkdir(dir + "/" + name, 0);
     else if (kind == MaskEntryKind::kSeen) make_seen(draft, path, dir + "/" + name, seen);

@@ -17,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/read_file.h"
@@ -159,6 +160,11 @@ int RealHost::landlock_abi() const {
   if (landlock_abi_) return *landlock_abi_;
   const long abi = ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
   return landlock_abi_.emplace(abi < 0 ? 0 : static_cast<int>(abi));
+}
+
+void RealHost::forget() const noexcept {
+  const auto drop = [](auto&... known) { ((known = std::remove_reference_t<decltype(known)>()), ...); };
+  drop(mount_points_, facts_, canonical_, listings_);
 }
 
 bool is_under(std::string_view path, std::string_view folder) noexcept {

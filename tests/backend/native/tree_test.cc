@@ -66,6 +66,41 @@ TEST(BuildTree, TheHiddenNamesNeedNothingElseOnTheStage) {
   EXPECT_EQ(launch::run_stage_ops(place.get(), plan.stage_names, launch::MayBind::kNo), 0);
 }
 
+// The names that are absent inside, one whiteout each.
+std::vector<std::string> absent_names(const FakeHost& host, const Policy& policy = {}) {
+  launch::Plan made;
+  build_names(host, plan(host, policy).view, made);
+  std::vector<std::string> names;
+  for (const launch::MountOp& op : made.stage_names) {
+    if (op.kind != launch::MountOpKind::kLinkNames || op.source != "../absent") continue;
+    for (std::size_t at = 0; at < op.data.size(); at += names.back().size() + 1) names.emplace_back(op.data.c_str() + at);
+  }
+  return names;
+}
+
+TEST(BuildTree, ADirectoryThatTheHostLacksIsAbsentAsAWhole) {
+  FakeHost host = usual_host();
+  host.dir("/home/u/.config");
+  const auto has = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::ranges::count(names, name) == 1;
+  };
+  const auto lacking = absent_names(host);
+  EXPECT_TRUE(has(lacking, ".composer"));
+  EXPECT_FALSE(has(lacking, ".composer/auth.json"));
+  EXPECT_TRUE(has(lacking, ".config/gcloud")) << "the host has .config";
+  EXPECT_TRUE(has(lacking, ".config/containers"));
+  EXPECT_TRUE(has(lacking, ".local/share/keyrings")) << "what a program makes in .local/share is refused and told";
+  EXPECT_FALSE(has(lacking, ".local"));
+  // The twins: it is there, or something else below it has to be.
+  host.dir("/home/u/.composer");
+  const auto there = absent_names(host);
+  EXPECT_FALSE(has(there, ".composer"));
+  EXPECT_TRUE(has(there, ".composer/auth.json"));
+  const auto needed = absent_names(host, with({.path = "/home/u/.config/containers/own", .access = Access::kNone}));
+  EXPECT_FALSE(has(needed, ".config/containers"));
+  EXPECT_TRUE(has(needed, ".config/containers/auth.json"));
+}
+
 TEST(BuildTree, InATransactionNoMountLeadsAroundTheLayers) {
   FakeHost host = usual_host();
   host.dir("/home/u/ws/.git").dir("/home/u/ws/sub").dir("/home/u/ws/sub/deep").dir("/home/u/ws/out");
