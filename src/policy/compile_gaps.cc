@@ -34,6 +34,7 @@ constexpr std::pair<std::string_view, std::string_view> kUnheld[] = {
     {"enable_weaker_nested_sandbox", "nothing is dropped: inside another sandbox the start fails"},
     {"allow_nested_userns", "no user namespaces"},
     {"allow_root_uid", "no map of ids: the command has those of its caller"},
+    {"warm", "nothing is kept ready: each command is started by the system's own tool"},
     {"filesystem.clean_temp_dir", "nobody empties the temporary directory at the start, and it stays"},
     {"filesystem.tmp_size", kNoLimit},
     {"filesystem.devices", "no nodes in /dev of that kind"},

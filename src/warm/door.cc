@@ -1,8 +1,9 @@
 // A socket's file says that a spare was there, and connect(2) says whether it is: what nobody listens on any more is removed by who
 // finds it. Two spares that take the same slot at one time cannot be: bind(2) refuses the second.
 //
-// The wait costs an idle machine nothing: one poll(2), whose patience is minutes. inotify(7) tells of a directory that is removed,
-// which is how a login session's end, or somebody's `rm -r`, ends spares.
+// The wait costs an idle machine nothing: one poll(2), whose patience is minutes. inotify(7) tells when our socket is removed,
+// which is how a login session's end, or somebody's `rm -r`, ends spares. Of the directory's own end it would not tell: our socket
+// holds it.
 #include "warm/door.h"
 
 #include <dirent.h>
@@ -86,6 +87,11 @@ Result<UniqueFd> listen_at(const std::string& path) {
   return socket;
 }
 
+ino_t inode_of(const std::string& path) noexcept {
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
 std::string path_in(const std::string& directory, std::uint64_t kind, int slot) {
   char name[32];
   wire::put_name(name, kind, slot);
@@ -155,7 +161,10 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited)
     door.path_ = std::move(path);
     // Without it patience is what ends us.
     door.watch_ = UniqueFd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-    if (door.watch_.valid()) ::inotify_add_watch(door.watch_.get(), folder.c_str(), IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    if (door.watch_.valid())
+      ::inotify_add_watch(door.watch_.get(), folder.c_str(),
+                          IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+    door.inode_ = inode_of(door.path_);
     return door;
   }
   return Error(Code::kAlreadyExists, "there are enough spares of that kind");
@@ -176,7 +185,13 @@ std::optional<Visitor> Door::next(milliseconds patience, int also) {
     if (left.count() <= 0) return std::nullopt;
     pollfd wait[3] = {{listener_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {also, POLLIN, 0}};
     if (::poll(wait, 3, static_cast<int>(left.count())) < 0) continue;
-    if (wait[1].revents != 0 || wait[2].revents != 0) return std::nullopt;
+    if (wait[2].revents != 0) return std::nullopt;
+    if (wait[1].revents != 0) {
+      char events[4096];
+      while (::read(watch_.get(), events, sizeof events) > 0) {
+      }
+      if (inode_of(path_) != inode_) return std::nullopt;
+    }
     if (wait[0].revents == 0) continue;
     UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (!connection.valid()) continue;

@@ -52,7 +52,7 @@ class Door {
   Door& operator=(Door&&) = delete;
   ~Door();
 
-  // The next visitor of this user; nullopt: none came within `patience`, or `also` became readable (-1: none), or the directory is
+  // The next visitor of this user; nullopt: none came within `patience`, or `also` became readable (-1: none), or the socket is
   // gone.
   std::optional<Visitor> next(std::chrono::milliseconds patience, int also);
   // Whether all other slots of the kind are taken.
@@ -66,6 +66,7 @@ class Door {
 
   std::string path_;
   std::uint64_t kind_ = 0;
+  ino_t inode_ = 0;
   UniqueFd listener_, watch_;
 };
 

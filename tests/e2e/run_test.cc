@@ -15,6 +15,7 @@
 #include "support/as_user.h"
 #include "support/built.h"
 #include "support/eventually.h"
+#include "support/has.h"
 #include "support/identity.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"

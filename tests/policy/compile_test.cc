@@ -259,6 +259,7 @@ constexpr Sample kSamples[] = {
     {"enable_weaker_nested_sandbox", "true"},
     {"allow_nested_userns", "true"},
     {"allow_root_uid", "true"},
+    {"warm", "true"},
     {"filesystem.entries", R"([{path = "/w/a", access = "read"}])"},
     {"filesystem.writable_roots", R"(["/c/x"])"},
     {"filesystem.readonly_paths", R"(["/w/a"])"},

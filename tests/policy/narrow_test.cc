@@ -31,6 +31,7 @@ const Case kCases[] = {
     {"", "enable_weaker_nested_sandbox = true", "enable_weaker_nested_sandbox = false"},
     {"", "allow_nested_userns = true", "allow_nested_userns = false"},
     {"", "allow_root_uid = true", "allow_root_uid = false"},
+    {"", "warm = true", "warm = false"},
     {"", "[[filesystem.entries]]\npath=\"/etc/x\"\naccess=\"write\"", "[[filesystem.entries]]\npath=\"src\"\naccess=\"write\""},
     {"", "[[filesystem.entries]]\npath=\"~/.ssh\"\naccess=\"read\"", "[[filesystem.entries]]\npath=\"/etc\"\naccess=\"read\""},
     {"", "[[filesystem.entries]]\npath=\"~/.ssh/config\"\naccess=\"read\"",

@@ -27,8 +27,8 @@
 namespace belljar::warm {
 namespace {
 
+using belljar::test::TempDir;
 using std::chrono::milliseconds;
-using test::TempDir;
 
 RunWords words(std::vector<std::string> argv) {
   argv.insert(argv.begin(), {"belljar", "run"});

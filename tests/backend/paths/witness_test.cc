@@ -17,7 +17,7 @@ namespace belljar::backend {
 namespace {
 
 namespace fs = std::filesystem;
-using test::TempDir;
+using belljar::test::TempDir;
 
 struct Changed {
   const char* what;
@@ -36,6 +36,7 @@ class WitnessOf : public testing::TestWithParam<Changed> {
     fs::create_directories(dir_ / "other/.ssh");
     dir_.write("home/file", "text");
     dir_.write("home/policy", "text");
+    dir_.write("home/plain", "text");
     ::link((dir_ / "home/file").c_str(), (dir_ / "other/name").c_str());
     fs::create_symlink("home", dir_ / "link");
     fs::create_symlink("link", dir_ / "far");
@@ -43,7 +44,7 @@ class WitnessOf : public testing::TestWithParam<Changed> {
     host_.facts(dir_ / "home/.absent/below");
     host_.facts(dir_ / "home/file");
     host_.open_to_command(dir_ / "home/file");
-    host_.canonical(dir_ / "far/file");
+    host_.canonical(dir_ / "far/plain");
     host_.note_file(dir_ / "home/policy");
     host_.note_file(dir_ / "home/no-policy");
     host_.names_in(dir_ / "other");
@@ -97,11 +98,11 @@ const std::vector<Changed> kChanges = {
        fs::remove(dir / "link");
        fs::create_symlink("other", dir / "link");
      },
-     "far/file"},
+     "far/plain"},
     {"a name in a directory that was listed", [](const TempDir& dir) { dir.write("other/new", ""); }, "other"},
 };
 INSTANTIATE_TEST_SUITE_P(Changes, WitnessOf, testing::ValuesIn(kChanges),
-                         [](const auto& info) { return std::to_string(info.index); });
+                         [](const auto& one) { return std::to_string(one.index); });
 
 // Queues of events are finite: 16384 by default.
 TEST_F(WitnessOf, MoreEventsThanAreKeptHideNothing) {
