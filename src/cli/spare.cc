@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -31,10 +32,12 @@
 
 #include "base/environment.h"
 #include "base/format.h"
+#include "base/random.h"
 #include "base/unique_fd.h"
 #include "belljar/error.h"
 #include "belljar/policy.h"
 #include "belljar/result.h"
+#include "belljar/state_dir.h"
 #include "belljar/units.h"
 #include "cli/command_words.h"
 #include "cli/errors.h"
@@ -86,6 +89,19 @@ std::vector<std::string> words_without_command(const RunFlags& flags) {
   return words;
 }
 
+// `/dev/fd/3`, `/proc/self/...`: where that leads through links, the witness finds it.
+bool names_processes_files(const RunFlags& flags, const LoadedPolicy& loaded) {
+  const auto is = [](std::string_view text) {
+    return text.find("/proc/") != std::string_view::npos || text.find("/dev/fd") != std::string_view::npos ||
+           text.find("/dev/std") != std::string_view::npos;
+  };
+  const policy::MergeContext& context = loaded.context;
+  return std::ranges::any_of(flags.words, is) ||
+         std::ranges::any_of(
+             std::vector<std::string>{context.home, context.config_dir, context.tmpdir, context.runtime_dir, default_state_dir()},
+             is);
+}
+
 }  // namespace
 
 std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
@@ -102,6 +118,7 @@ std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (policy.filesystem.caches == Caches::kWorkspace) return "one sandbox at a time has the workspace's caches";
   if (!policy.filesystem.volumes.empty()) return "volumes are made at the start";
   if (policy::wants_interception(policy.network)) return "what looks into TLS is another program";
+  if (names_processes_files(flags, loaded)) return "a path in it is another file for each process";
   if (!text_of(flags)) return "its words are not those of a run with one command";
   return {};
 }
@@ -111,12 +128,19 @@ warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_comma
 void start_spare(const warm::RunWords& words) {
   std::vector<std::string> argv = words.argv;
   argv.insert(argv.begin() + 1, std::string(kSpareWord));
+  if (!warm::has_room(words, warm::own_inherited())) return;
   // A spare that cannot be had is no fault of the run.
   (void)launch::start_detached(own_program(), argv, words.environment, -1, launch::Ignored::kKept);
 }
 
 Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
+  // Before there is any other descriptor.
+  const std::string proof = random_hex(16);
+  UniqueFd proof_file(::memfd_create(proof.c_str(), MFD_CLOEXEC));
+  if (proof_file.get() != warm::wire::kProofFd || proof.size() != 32) return over("its proof has no place");
   auto spare = std::unique_ptr<RunSpare>(new RunSpare(flags));
+  spare->proof_file_ = std::move(proof_file);
+  spare->proof_ = format("/memfd:{} (deleted)", proof);
   auto own = warm::Caller::look_at(::getpid());
   if (!own) return over("its own process cannot be looked at");
   spare->own_ = *std::move(own);
@@ -150,6 +174,7 @@ void RunSpare::note_files(const LoadedPolicy& loaded) const {
 
 std::string RunSpare::why_not(const warm::Visitor& visitor, bool& stale) {
   stale = false;
+  if (visitor.proof != proof_) return "it may not look into this process";
   if (visitor.run.kind() != kind_) return "another kind of run";
   if (visitor.inherited != inherited_) return "other limits or priorities";
   if (!visitor.caller || visitor.has_left()) return "it is gone";
@@ -173,7 +198,7 @@ std::string RunSpare::told() const {
 }
 
 Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
-  warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_));
+  warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_, since_));
   if (!door.has_others()) start_spare(words_);
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
@@ -227,6 +252,18 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
   }
   if (!visitor.answer(warm::wire::Say::kTaken)) return over("it is gone");
   client_ = std::move(visitor);
+  return {};
+}
+
+// The client says go when it has our answer: where it did not wait for it, it runs the command itself.
+Result<void> RunSpare::confirm() {
+  constexpr int kPatience = 5000;
+  pollfd wait{client_->connection.get(), POLLIN, 0};
+  warm::wire::Signal go{-1};
+  if (::poll(&wait, 1, kPatience) <= 0 || ::recv(wait.fd, &go, sizeof go, MSG_DONTWAIT) != sizeof go ||
+      go.number != warm::wire::kGo)
+    return over("the client started cold");
+  confirmed_ = true;
   for (const std::string& warning : loaded_->effective.warnings) print_note("warning: " + warning);
   return open_report(flags_, *loaded_, *record_);
 }

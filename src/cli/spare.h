@@ -2,6 +2,7 @@
 // start.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "backend/paths/witness.h"
+#include "base/unique_fd.h"
 #include "belljar/command.h"
 #include "belljar/result.h"
 #include "cli/load.h"
@@ -42,11 +44,12 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   void note_files(const LoadedPolicy& loaded) const;
   // What the run is about, which the client changes. All must outlive this.
   void attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept;
-  bool is_used() const noexcept { return client_.has_value(); }
+  bool is_used() const noexcept { return confirmed_; }
   // The run is over and everything is written: tells the client.
   void finish(int exit_code);
 
   Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
+  Result<void> confirm() override;
   void begun() override;
 
   int fd() const noexcept override;
@@ -70,7 +73,11 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   std::string kind_;
   warm::wire::Inherited inherited_;
   std::string path_;  // PATH inside
+  std::string proof_;
+  UniqueFd proof_file_;
+  std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
   std::optional<warm::Visitor> client_;
+  bool confirmed_ = false;
   bool alone_ = false;  // no other spare of its kind is there
   mutable bool gone_ = false;
 };

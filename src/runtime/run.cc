@@ -172,6 +172,7 @@ class Runner {
     if (settings_.on_started) settings_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
     if (settings_.spare != nullptr) {
+      BELLJAR_CHECK(settings_.spare->confirm());
       BELLJAR_TRY(sandbox.exec(request));
       stdio.close_command_ends();
       settings_.spare->begun();

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -84,6 +85,7 @@ std::optional<Caller> Caller::look_at(pid_t pid) {
   caller.groups = text_of(process, "cgroup");
   caller.label = text_of(process, "attr/current");  // none without a security module that has labels
   caller.oom = text_of(process, "oom_score_adj");
+  caller.dumps = text_of(process, "coredump_filter");
   constexpr const char* kFiles[] = {
       "ns/user", "ns/mnt", "ns/pid", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/time", "ns/pid_for_children",
       "cwd",     "root",   "exe"};
@@ -116,6 +118,21 @@ wire::Inherited own_inherited() {
   for (int signal = 1; signal < 32; ++signal) {
     struct sigaction action{};
     if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) own.ignored |= 1U << (signal - 1);
+  }
+  const ::mode_t mask = ::umask(0);
+  ::umask(mask);
+  own.umask = static_cast<std::int32_t>(mask);
+  own.no_huge_pages = ::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0);
+  constexpr int kGetMdwe = 66;  // Linux 6.3
+  // The kernel's own answers, as the client has them.
+  const auto answer = [](long value) { return value < 0 ? -errno : value; };
+  own.no_new_code = static_cast<std::int32_t>(answer(::prctl(kGetMdwe, 0, 0, 0, 0)));
+  ::syscall(SYS_get_mempolicy, &own.memory_policy, nullptr, 0, nullptr, 0);
+  own.timer_slack = static_cast<std::uint64_t>(answer(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)));
+  struct statx program{};
+  if (::statx(AT_FDCWD, "/proc/self/exe", 0, STATX_INO, &program) == 0) {
+    own.program_device = std::uint64_t{program.stx_dev_major} << 32U | program.stx_dev_minor;
+    own.program_inode = program.stx_ino;
   }
   constexpr unsigned kAsk = 0xffffffffU;
   own.personality = static_cast<std::uint32_t>(::personality(kAsk));

@@ -25,7 +25,7 @@ struct Caller {
   static std::optional<Caller> look_at(pid_t pid);
   bool operator==(const Caller&) const = default;
 
-  std::string status, groups, label, oom;
+  std::string status, groups, label, oom, dumps;
   std::uint64_t ignored = 0;
   std::array<FileId, 12> files{};  // namespaces, working directory, root, program
 };

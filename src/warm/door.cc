@@ -140,18 +140,94 @@ bool Visitor::has_left() const noexcept {
   return ::poll(&wait, 1, 0) != 0;
 }
 
+namespace {
+
+// `warm --stop` leaves its time, for spares that were being made then.
+constexpr const char* kStopped = ".stopped";
+
+bool was_stopped(const std::string& folder, std::chrono::system_clock::time_point since) noexcept {
+  struct stat status{};
+  if (::lstat((folder + "/" + kStopped).c_str(), &status) != 0) return false;
+  const auto at = std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec);
+  return at >= since.time_since_epoch();
+}
+
+void note_stop(const std::string& folder) noexcept {
+  const UniqueFd file(::open((folder + "/" + kStopped).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  timespec now[2];
+  ::clock_gettime(CLOCK_REALTIME, &now[0]);  // finer than UTIME_NOW
+  now[1] = now[0];
+  ::futimens(file.get(), now);
+}
+
+std::vector<std::string> sockets_in(const std::string& folder) {
+  std::vector<std::string> paths;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(folder.empty() ? nullptr : ::opendir(folder.c_str()), ::closedir);
+  if (stream == nullptr) return paths;
+  while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): the stream is ours
+    if (entry->d_name[0] != '.') paths.push_back(folder + "/" + entry->d_name);
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+// Asks the spare at `path`; its answer.
+std::optional<std::string> ask_at(const std::string& path, wire::Ask ask) {
+  const UniqueFd socket = path.size() < wire::kPathBytes ? new_socket(0) : UniqueFd();
+  if (!socket.valid()) return std::nullopt;
+  if (!connect_to(socket.get(), path)) {
+    if (errno == ECONNREFUSED) ::unlink(path.c_str());
+    return std::nullopt;
+  }
+  const wire::Request request{.ask = ask};
+  std::string text(kMostText, '\0');
+  pollfd wait{socket.get(), POLLIN, 0};
+  if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
+      ::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0)
+    return std::nullopt;
+  const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
+  if (size <= 0) return std::nullopt;
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+// Kinds of which nobody will ask again are many where a variable differs with every call.
+void end_oldest(const std::string& folder) {
+  constexpr std::size_t kMostSpares = 16;
+  const std::vector<std::string> paths = sockets_in(folder);
+  if (paths.size() < kMostSpares) return;
+  const auto made = [](const std::string& path) {
+    struct stat status{};
+    return ::lstat(path.c_str(), &status) == 0 ? std::pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec) : std::pair(0L, 0L);
+  };
+  (void)ask_at(*std::ranges::min_element(paths, {}, made), wire::Ask::kEnd);
+}
+
+}  // namespace
+
 std::string directory() {
   const std::vector<std::string> environment = own_environment();
   char path[wire::kPathBytes];
   return {path, wire::put_directory(pointers_to(environment).data(), ::geteuid() == 0, path)};
 }
 
-Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited) {
+bool has_room(const RunWords& words, const wire::Inherited& inherited) {
+  const std::string folder = directory();
+  const std::uint64_t kind = words.hash(inherited);
+  for (int slot = 0; slot < wire::kSlots; ++slot) {
+    if (!folder.empty() && ::access(path_in(folder, kind, slot).c_str(), F_OK) != 0) return true;
+  }
+  return false;
+}
+
+Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited, std::chrono::system_clock::time_point since) {
   Door door;
   const std::string folder = directory();
   if (folder.empty()) return no_place("the path of the state directory is too long for a socket, or there is none");
   make_directories(folder);
   if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
+  if (was_stopped(folder, since)) return Error(Code::kCanceled, "spares were told to end");
+  end_oldest(folder);
   door.kind_ = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     std::string path = path_in(folder, door.kind_, slot);
@@ -222,6 +298,7 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
     return std::nullopt;
   visitor.ask = request.ask;
   visitor.inherited = request.inherited;
+  visitor.proof.assign(request.proof, ::strnlen(request.proof, sizeof request.proof));
   std::vector<std::string> cwd;
   if (!split(take(request.argv_bytes), visitor.run.argv) || !split(take(request.environment_bytes), visitor.run.environment) ||
       !split(rest, cwd))
@@ -249,33 +326,11 @@ bool tell(const Visitor& visitor, std::string_view text) noexcept {
 }
 
 std::vector<Kept> ask_all(wire::Ask ask) {
-  std::vector<Kept> kept;
   const std::string folder = directory();
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(folder.empty() ? nullptr : ::opendir(folder.c_str()), ::closedir);
-  if (stream == nullptr) return kept;
-  std::vector<std::string> paths;
-  while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): the stream is ours
-    if (entry->d_name[0] != '.') paths.push_back(folder + "/" + entry->d_name);
-  }
-  std::ranges::sort(paths);
-  for (std::string& path : paths) {
-    if (path.size() >= wire::kPathBytes) continue;
-    const UniqueFd socket = new_socket(0);
-    if (!socket.valid()) break;
-    if (!connect_to(socket.get(), path)) {
-      if (errno == ECONNREFUSED) ::unlink(path.c_str());
-      continue;
-    }
-    const wire::Request request{.ask = ask};
-    std::string text(kMostText, '\0');
-    pollfd wait{socket.get(), POLLIN, 0};
-    if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
-        ::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0)
-      continue;
-    const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
-    if (size <= 0) continue;
-    text.resize(static_cast<std::size_t>(size));
-    kept.push_back({std::move(path), std::move(text)});
+  if (ask == wire::Ask::kEnd && !folder.empty()) note_stop(folder);
+  std::vector<Kept> kept;
+  for (std::string& path : sockets_in(folder)) {
+    if (auto text = ask_at(path, ask)) kept.push_back({std::move(path), *std::move(text)});
   }
   return kept;
 }

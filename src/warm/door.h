@@ -35,6 +35,7 @@ struct Visitor {
   std::optional<Caller> caller;  // none: it is gone, or not ours to look at
   RunWords run;
   wire::Inherited inherited;
+  std::string proof;
   std::array<UniqueFd, 3> streams;
   UniqueFd connection;
 
@@ -47,7 +48,8 @@ class Door {
  public:
   // Takes a free slot. Errors: kAlreadyExists, there are enough spares of that kind; kFailedPrecondition, there is no place for
   // sockets, or it is not ours alone.
-  static Result<Door> open(const RunWords& words, const wire::Inherited& inherited);
+  // `since`: when this process began; whoever ended all spares later meant this one, too.
+  static Result<Door> open(const RunWords& words, const wire::Inherited& inherited, std::chrono::system_clock::time_point since);
   Door(Door&& other) noexcept = default;
   Door& operator=(Door&&) = delete;
   ~Door();
@@ -69,6 +71,9 @@ class Door {
   ino_t inode_ = 0;
   UniqueFd listener_, watch_;
 };
+
+// Whether another spare of that kind may be made.
+bool has_room(const RunWords& words, const wire::Inherited& inherited);
 
 // The directory of this user's spares; empty: there can be none.
 std::string directory();

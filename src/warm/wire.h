@@ -23,8 +23,18 @@ struct Inherited {
   std::int32_t nice = 0, policy = 0, priority = 0, io = 0;
   std::uint32_t personality = 0;
   std::uint32_t ignored = 0;  // signals, bit n - 1 for n
+  std::int32_t umask = 0, no_huge_pages = 0, no_new_code = 0,
+               memory_policy = 0;  // PR_GET_THP_DISABLE, PR_GET_MDWE, get_mempolicy(2)
+  std::uint64_t timer_slack = 0;   // PR_GET_TIMERSLACK
+  std::uint64_t program_device = 0, program_inode = 0;
   bool operator==(const Inherited&) const = default;
 };
+
+// Who asks must show that the kernel lets them look into the spare, as into any process of theirs: what they read there is random
+// and new for each spare, the target of its descriptor kProofFd. A process that is confined by Landlock, in a user namespace of its
+// own or by a label cannot, ptrace(2), whatever else it looks like.
+inline constexpr int kProofFd = 3;
+inline constexpr std::size_t kProofBytes = 64;
 
 // Followed by argv, the environment and the working directory, NUL-terminated each. With kRun three descriptors come along.
 struct Request {
@@ -32,10 +42,11 @@ struct Request {
   Ask ask = Ask::kRun;
   std::uint32_t argc = 0, argv_bytes = 0, environment_bytes = 0, cwd_bytes = 0;
   Inherited inherited;
+  char proof[kProofBytes]{};
 };
 
 enum class Say : std::uint32_t {
-  kTaken = 1,  // nothing had been done before it; from here on the run is the spare's
+  kTaken = 1,  // nothing had been done before it; answered by kGo, from which on the run is the spare's
   kRefused,    // this spare is not what a start would make now
   kStop,       // stop yourself: the command has been
   kEnded,      // with the exit code
@@ -44,7 +55,8 @@ struct Answer {
   Say say = Say::kRefused;
   std::int32_t value = 0;
 };
-// From a client whose run was taken: the signals it got.
+// From a client whose run was taken: first kGo, then the signals it got.
+inline constexpr std::int32_t kGo = 0;
 struct Signal {
   std::int32_t number = 0;
 };

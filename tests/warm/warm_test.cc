@@ -159,7 +159,7 @@ class WarmDoor : public testing::Test {
 };
 
 TEST_F(WarmDoor, TakesARequestAsItWasSent) {
-  auto door = Door::open(words_, {});
+  auto door = Door::open(words_, {}, {});
   ASSERT_TRUE(door) << door.error().line();
   const std::string argv("belljar\0run\0--\0id\0", 18), environment("A=1\0", 4), cwd("/srv\0", 5);
   const wire::Request right{.argc = 4, .argv_bytes = 18, .environment_bytes = 4, .cwd_bytes = 5};
@@ -190,9 +190,9 @@ TEST_F(WarmDoor, TakesARequestAsItWasSent) {
 }
 
 TEST_F(WarmDoor, HasTwoPlacesAndFreesThemWithItsEnd) {
-  const auto second = [&] { return Door::open(words_, {}); };
+  const auto second = [&] { return Door::open(words_, {}, {}); };
   {
-    auto one = Door::open(words_, {});
+    auto one = Door::open(words_, {}, {});
     ASSERT_TRUE(one);
     EXPECT_FALSE(one->has_others());
     auto two = second();
@@ -208,30 +208,30 @@ TEST_F(WarmDoor, HasTwoPlacesAndFreesThemWithItsEnd) {
 TEST_F(WarmDoor, ASocketOfOneThatWasKilledIsTakenOver) {
   const pid_t child = ::fork();
   if (child == 0) {
-    auto one = Door::open(words_, {});
+    auto one = Door::open(words_, {}, {});
     ::_exit(one ? 0 : 1);  // no destructor
   }
   int status = 0;
   ::waitpid(child, &status, 0);
   ASSERT_EQ(status, 0);
   EXPECT_FALSE(connect().valid());
-  auto door = Door::open(words_, {});
+  auto door = Door::open(words_, {}, {});
   ASSERT_TRUE(door);
   EXPECT_TRUE(connect().valid());
 }
 
 TEST_F(WarmDoor, IsNotOpenedInADirectoryThatOthersMayEnter) {
-  ASSERT_TRUE(Door::open(words_, {}));
+  ASSERT_TRUE(Door::open(words_, {}, {}));
   ASSERT_EQ(::chmod(directory().c_str(), 0755), 0);
-  const auto refused = Door::open(words_, {});
+  const auto refused = Door::open(words_, {}, {});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
   ASSERT_EQ(::chmod(directory().c_str(), 0700), 0);
-  EXPECT_TRUE(Door::open(words_, {}));
+  EXPECT_TRUE(Door::open(words_, {}, {}));
 }
 
 TEST_F(WarmDoor, EndsWhenItsDirectoryIsRemoved) {
-  auto door = Door::open(words_, {});
+  auto door = Door::open(words_, {}, {});
   ASSERT_TRUE(door);
   ASSERT_EQ(::unlink((directory() + "/" +
                       [&] {

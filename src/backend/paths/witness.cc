@@ -4,10 +4,14 @@
 // Hundreds of names are looked up for a plan, and a start that is to be fast cannot look them up again. So the kernel tells:
 // inotify(7) of each directory in which something was looked for, poll(2) of the mount table. A directory is watched before its
 // names are looked at, and an event is queued before the call that caused it returns: who comes later than a change sees that it
-// was. A directory that had an event is looked at name by name, and so are, each time, those that the kernel does not tell of: on
-// file systems that others serve (NFS, FUSE), or where there were no watches left. Files that have further names are looked at each
-// time, since their mode may be changed by one of those; so are files that decide by their contents, and paths that lead through
-// links.
+// was.
+//
+// A directory that had an event is looked at name by name, and so are, each time, those that the kernel does not tell of: on file
+// systems that others serve (NFS, FUSE), or where there were no watches left. Looked at each time is what is no directory, since
+// another name of the same file, which nobody watches, changes its mode and owner; whether the command may open a name, since
+// access lists change no mode; the text of files that decide by it; and paths that lead through links.
+//
+// Nothing that lies below /proc can be answered for: it is another file for each process.
 #include "backend/paths/witness.h"
 
 #include <fcntl.h>
@@ -31,6 +35,8 @@
 #include <vector>
 
 #include "base/paths.h"
+#include "base/read_file.h"
+#include "base/unique_fd.h"
 
 namespace belljar::backend {
 namespace {
@@ -55,17 +61,32 @@ std::optional<std::string> real_path_of(const std::string& path) {
 
 bool Witness::Contents::operator==(const Contents& other) const noexcept {
   return identity == other.identity && size == other.size && same_time(modified, other.modified) &&
-         same_time(changed, other.changed);
+         same_time(changed, other.changed) && text == other.text;
 }
 
 Witness::Contents Witness::contents_of(const std::string& path, int flags) {
   struct stat status{};
   if (::fstatat(AT_FDCWD, path.c_str(), &status, flags) != 0) return {};
   return {{true, status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid},
-          status.st_nlink,
           status.st_size,
           status.st_mtim,
-          status.st_ctim};
+          status.st_ctim,
+          {}};
+}
+
+Witness::Contents Witness::text_of(const std::string& path) {
+  constexpr std::size_t kMost = 64U << 10;
+  Contents contents = contents_of(path, 0);
+  if (S_ISREG(contents.identity.mode) && static_cast<std::size_t>(contents.size) <= kMost) {
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+    contents.text = file.valid() ? read_at_most(file.get(), kMost).value_or("") : std::string();
+  }
+  return contents;
+}
+
+bool Witness::is_open_now(const std::string& path) const {
+  if (uid() == 0) return (contents_of(path, AT_SYMLINK_NOFOLLOW).identity.mode & 07U) != 0;
+  return RealHost::open_to_command(path);
 }
 
 Witness::Witness()
@@ -76,6 +97,8 @@ Witness::Folder& Witness::folder_at(const std::string& path) const {
   if (known != folders_.end()) return known->second;
   note(path);
   Folder& folder = folders_[path];
+  struct statfs system{};
+  if (::statfs(path.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC && path != "/proc") torn_ = path;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     // Nothing can be in it as long as it is what it is, which is noted above it.
@@ -96,7 +119,6 @@ void Witness::note(const std::string& path) const {
   if (folder.children.contains(name)) return;
   const Contents found = contents_of(path, AT_SYMLINK_NOFOLLOW);
   folder.children.emplace(name, found.identity);
-  if (S_ISREG(found.identity.mode) && found.names > 1) files_.emplace(path, found);
 }
 
 PathFacts Witness::facts(const std::string& path) const {
@@ -135,15 +157,17 @@ std::vector<std::string> Witness::names_in(const std::string& folder) const {
 
 bool Witness::open_to_command(const std::string& path) const {
   note(path);
-  return RealHost::open_to_command(path);
+  const bool open = RealHost::open_to_command(path);
+  open_.emplace(path, open);
+  return open;
 }
 
 void Witness::note_file(const std::string& path) const {
   note(path);
   // What lies in a directory is asked for by name; its times change with every name.
-  const Contents contents = contents_of(path, 0);
+  Contents contents = text_of(path);
   if (S_ISDIR(contents.identity.mode)) (void)canonical(path);
-  else files_.emplace(path, contents);
+  else files_.emplace(path, std::move(contents));
 }
 
 void Witness::take_events() {
@@ -166,12 +190,14 @@ void Witness::take_events() {
   }
 }
 
-std::string Witness::changed_in(const std::string& path, const Folder& folder) const {
+// `all`: of what the kernel tells of, too.
+std::string Witness::changed_in(const std::string& path, const Folder& folder, bool all) {
   const std::string prefix = path == "/" ? path : path + "/";
   for (const auto& [name, identity] : folder.children) {
+    if (!all && (!identity.there || S_ISDIR(identity.mode))) continue;
     if (contents_of(prefix + name, AT_SYMLINK_NOFOLLOW).identity != identity) return prefix + name;
   }
-  if (folder.listing && RealHost().names_in(path) != *folder.listing) return path;
+  if (all && folder.listing && RealHost().names_in(path) != *folder.listing) return path;
   return {};
 }
 
@@ -181,12 +207,14 @@ std::string Witness::changed() {
   if (!mounts_.valid() || ::poll(&table, 1, 0) != 0) return "/proc/self/mountinfo";
   take_events();
   for (auto& [path, folder] : folders_) {
-    if (folder.tells && !folder.dirty) continue;
-    if (std::string differs = changed_in(path, folder); !differs.empty()) return differs;
+    if (std::string differs = changed_in(path, folder, !folder.tells || folder.dirty); !differs.empty()) return differs;
     folder.dirty = false;
   }
   for (const auto& [path, contents] : files_) {
-    if (contents_of(path, S_ISLNK(contents.identity.mode) ? AT_SYMLINK_NOFOLLOW : 0) != contents) return path;
+    if (text_of(path) != contents) return path;
+  }
+  for (const auto& [path, open] : open_) {
+    if (is_open_now(path) != open) return path;
   }
   for (const auto& [path, real] : links_) {
     if (real_path_of(path) != real) return path;

@@ -48,9 +48,9 @@ class Witness final : public RealHost {
   };
   struct Contents {
     Identity identity;
-    nlink_t names = 0;
     off_t size = 0;
     timespec modified{}, changed{};
+    std::string text;  // of a small file: one that is mapped changes without a new time
     bool operator==(const Contents& other) const noexcept;
   };
   struct Folder {
@@ -59,14 +59,17 @@ class Witness final : public RealHost {
     bool tells = false, dirty = false;
   };
   static Contents contents_of(const std::string& path, int flags);
+  static Contents text_of(const std::string& path);
+  bool is_open_now(const std::string& path) const;
   Folder& folder_at(const std::string& path) const;
   void note(const std::string& path) const;
   void take_events();
-  std::string changed_in(const std::string& path, const Folder& folder) const;
+  static std::string changed_in(const std::string& path, const Folder& folder, bool all);
 
   mutable std::map<std::string, Folder, std::less<>> folders_;
   mutable std::unordered_multimap<int, Folder*> watched_;
   mutable std::map<std::string, Contents, std::less<>> files_;
+  mutable std::map<std::string, bool, std::less<>> open_;                         // open_to_command()
   mutable std::map<std::string, std::optional<std::string>, std::less<>> links_;  // real paths that lead through links
   mutable std::string torn_;  // a path that changed between our look and the plan's
   UniqueFd events_, mounts_;

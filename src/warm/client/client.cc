@@ -15,8 +15,10 @@
 #include <asm/unistd.h>
 #include <linux/fcntl.h>
 #include <linux/poll.h>
+#include <linux/prctl.h>
 #include <linux/signal.h>
 #include <linux/socket.h>
+#include <linux/stat.h>
 #include <linux/time_types.h>
 #include <linux/un.h>
 
@@ -75,6 +77,9 @@ struct Credentials {
   int pid;
   unsigned uid, gid;
 };
+struct timespec_of_kernel {
+  long seconds, nanoseconds;
+};
 struct Action {
   void* handler;
   unsigned long flags;
@@ -99,12 +104,39 @@ void describe(wire::Inherited& own) noexcept {
   own.policy = static_cast<std::int32_t>(call(__NR_sched_getscheduler, 0));
   call(__NR_sched_getparam, 0, address(&own.priority));
   own.io = static_cast<std::int32_t>(call(__NR_ioprio_get, 1, 0));
+  own.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
   for (int signal = 1; signal < 32; ++signal) {
     Action now{};
     if (call(__NR_rt_sigaction, signal, 0, address(&now), sizeof now.mask) == 0 && now.handler == reinterpret_cast<void*>(1))
       own.ignored |= static_cast<std::uint32_t>(bit(signal));
   }
-  own.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
+  own.umask = static_cast<std::int32_t>(call(__NR_umask, 0));
+  call(__NR_umask, own.umask);
+  own.no_huge_pages = static_cast<std::int32_t>(call(__NR_prctl, PR_GET_THP_DISABLE));
+  own.no_new_code = static_cast<std::int32_t>(call(__NR_prctl, 66));  // PR_GET_MDWE, Linux 6.3
+  call(__NR_get_mempolicy, address(&own.memory_policy));
+  own.timer_slack = static_cast<std::uint64_t>(call(__NR_prctl, PR_GET_TIMERSLACK));
+  constexpr char kSelf[] = "/proc/self/exe";
+  struct statx program;
+  if (call(__NR_statx, AT_FDCWD, address(kSelf), 0, STATX_INO, address(&program)) == 0) {
+    own.program_device = std::uint64_t{program.stx_dev_major} << 32U | program.stx_dev_minor;
+    own.program_inode = program.stx_ino;
+  }
+}
+
+// What is behind kProofFd of the spare.
+void prove(int spare, char (&proof)[wire::kProofBytes]) noexcept {
+  constexpr char kBefore[] = "/proc/", kAfter[] = "/fd/3";
+  static_assert(wire::kProofFd == 3);
+  char path[32];
+  size_t size = 0;
+  for (const char* at = kBefore; *at != '\0'; ++at) path[size++] = *at;
+  char digits[12];
+  int count = 0;
+  for (int rest = spare; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + (rest % 10));
+  while (count > 0) path[size++] = digits[--count];
+  for (size_t i = 0; i < sizeof kAfter; ++i) path[size++] = kAfter[i];
+  call(__NR_readlinkat, AT_FDCWD, address(path), address(proof), sizeof proof);
 }
 
 bool is_terminal_or_closed(int fd) noexcept {
@@ -118,7 +150,7 @@ bool is_terminal_or_closed(int fd) noexcept {
 }
 
 // A spare of this user's that listens there.
-int connect_to(const char* path, size_t size, long uid) noexcept {
+int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
   struct {
     unsigned short family;
     char path[wire::kPathBytes];
@@ -129,8 +161,10 @@ int connect_to(const char* path, size_t size, long uid) noexcept {
   Credentials peer{};
   int peer_size = sizeof peer;
   if (call(__NR_connect, fd, address(&name), static_cast<long>(sizeof name.family + size + 1)) == 0 &&
-      call(__NR_getsockopt, fd, kSolSocket, kPeercred, address(&peer), address(&peer_size)) == 0 && peer.uid == uid)
+      call(__NR_getsockopt, fd, kSolSocket, kPeercred, address(&peer), address(&peer_size)) == 0 && peer.uid == uid) {
+    spare = peer.pid;
     return fd;
+  }
   call(__NR_close, fd);
   return -1;
 }
@@ -146,6 +180,18 @@ bool send_request(int fd, const wire::Request& request, char* const* argv, char*
   } control{{sizeof(size_t) + (2 * sizeof(int)) + (3 * sizeof(int)), kSolSocket, kRights, {0, 1, 2}}, 0};
   Message message{nullptr, 0, parts, 4, &control, sizeof control, 0};
   return call(__NR_sendmsg, fd, address(&message), kNoSignal) > 0;
+}
+
+// What the spare says, unless it takes long over it, or somebody wants us to end: then the run is a cold one, at once.
+bool is_taken(int fd, int signals) noexcept {
+  constexpr long kPatience = 500'000'000;  // nanoseconds
+  timespec_of_kernel patience{0, kPatience};
+  struct pollfd wait[2] = {{fd, POLLIN, 0}, {signals, POLLIN, 0}};
+  if (call(__NR_ppoll, address(wait), 2, address(&patience), 0, 8) <= 0 || wait[0].revents == 0) return false;
+  wire::Answer answer;
+  if (call(__NR_recvfrom, fd, address(&answer), sizeof answer) != sizeof answer || answer.say != wire::Say::kTaken) return false;
+  const wire::Signal go{wire::kGo};
+  return call(__NR_sendto, fd, address(&go), sizeof go, kNoSignal) == sizeof go;
 }
 
 // Taken by the spare: from here on we are its caller's end.
@@ -209,20 +255,17 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
   const std::uint64_t kind = wire::hash_of_kind(words, argv, environment, cwd, request.inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     wire::put_name(path + directory, kind, slot);
-    const int fd = connect_to(path, wire::length(path), uid);
+    int spare = 0;
+    const int fd = connect_to(path, wire::length(path), uid, spare);
     if (fd < 0) continue;
+    prove(spare, request.proof);
     // Before it is taken: a signal that comes in between is the command's.
     const std::uint64_t passed = signals_to_pass(request.inherited.ignored);
     std::uint64_t before = 0;
     if (call(__NR_rt_sigprocmask, 0, address(&passed), address(&before), sizeof before) != 0) return;
     const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | 04000));
-    wire::Answer answer;
-    if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd)) {
-      long size = 0;
-      do size = call(__NR_recvfrom, fd, address(&answer), sizeof answer);
-      while (size == -4);
-      if (size == sizeof answer && answer.say == wire::Say::kTaken) serve(fd, signals);
-    }
+    if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd) && is_taken(fd, signals))
+      serve(fd, signals);
     call(__NR_close, fd);
     if (signals >= 0) call(__NR_close, signals);
     call(__NR_rt_sigprocmask, 2, address(&before), 0, sizeof before);
