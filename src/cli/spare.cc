@@ -140,6 +140,8 @@ Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
   if (proof_file.get() != warm::wire::kProofFd || proof.size() != 32) return over("its proof has no place");
   auto spare = std::unique_ptr<RunSpare>(new RunSpare(flags));
   spare->proof_file_ = std::move(proof_file);
+  // Before the plan, which sees the state directory.
+  warm::make_directory();
   spare->proof_ = format("/memfd:{} (deleted)", proof);
   auto own = warm::Caller::look_at(::getpid());
   if (!own) return over("its own process cannot be looked at");

@@ -205,6 +205,10 @@ void end_oldest(const std::string& folder) {
 
 }  // namespace
 
+void make_directory() {
+  if (const std::string folder = directory(); !folder.empty()) make_directories(folder);
+}
+
 std::string directory() {
   const std::vector<std::string> environment = own_environment();
   char path[wire::kPathBytes];
@@ -224,7 +228,7 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited,
   Door door;
   const std::string folder = directory();
   if (folder.empty()) return no_place("the path of the state directory is too long for a socket, or there is none");
-  make_directories(folder);
+  make_directory();
   if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
   if (was_stopped(folder, since)) return Error(Code::kCanceled, "spares were told to end");
   end_oldest(folder);

@@ -77,6 +77,7 @@ bool has_room(const RunWords& words, const wire::Inherited& inherited);
 
 // The directory of this user's spares; empty: there can be none.
 std::string directory();
+void make_directory();
 
 struct Kept {
   std::string path;
