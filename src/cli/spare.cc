@@ -46,6 +46,7 @@
 #include "kernel/process_tree.h"
 #include "kernel/worktree.h"
 #include "launch/detached.h"
+#include "policy/backends.h"
 #include "policy/defaults.h"
 #include "policy/json.h"
 #include "policy/tls_interception.h"
@@ -110,7 +111,8 @@ std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (!flags.audit.file.empty() || !flags.audit.rotate.empty()) return "a trail is opened before the sandbox is planned";
   if (flags.verbose) return "--verbose tells of a start";
   if (flags.pty) return "a terminal belongs to its run";
-  if (policy.backend != "native" || !policy.fallback.empty() || !flags.choose.tried.empty())
+  const auto order = policy::backend_order(policy.backend, policy.fallback, policy.isolation);
+  if (!order || *order != std::vector<std::string>{"native"} || !flags.choose.tried.empty())
     return "only the native backend has spares";
   if (policy.mode != Mode::kWorkspaceWrite && policy.mode != Mode::kReadOnly) return "its mode has no file rules";
   if (policy.profile.starts_with("agent-")) return "an agent's profile is for its program alone";

@@ -127,7 +127,9 @@ Result<void> LiveInstance::launch(const CancelToken& cancel) {
   ::clock_gettime(CLOCK_REALTIME_COARSE, &began);
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false, .stop = {cancel.fd(), -1}}));
   init_pid_ = sandbox_.init_pid();
-  used_names_ = runtime::UsedNames::of(options_.prepared, sandbox_.take_exported());
+  // Not told of a sandbox that stays: `belljar agent` would take our own words about a hidden name, in a result, for the tool's,
+  // and judge the next call that names it as one that the tool asked for (AgentProgram.ItsOwnFilesAreKeptFromItsCommands).
+  sandbox_.take_exported();
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
   BELLJAR_CHECK(runtime::check_required(options_.prepared.report, options_.policy));
