@@ -244,7 +244,7 @@ TEST_F(Warm, AKilledClientTakesTheTreeWithIt) {
 
 TEST_F(Warm, StopAndContinueAreTheClients) {
   make_ready({"-c", "true"}, options());
-  Running running(command_line({"--warm", "-c", "echo ready; sleep 1000"}), options());
+  Running running(command_line({"--warm", "-c", "echo ready; exec sleep 1000"}), options());
   ASSERT_TRUE(running.wait_for_output("ready"));
   running.send(SIGTSTP);
   EXPECT_TRUE(eventually([&] { return state_of(running.pid()) == 'T'; }));
