@@ -40,7 +40,7 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kVisit{1000};  // what somebody who connected may take to say what they want
-constexpr std::size_t kMostText = 64 * 1024;
+constexpr std::size_t kMostText = 64U << 10;
 
 std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
   std::vector<const char*> result;

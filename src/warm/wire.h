@@ -11,7 +11,7 @@
 namespace belljar::warm::wire {
 
 inline constexpr std::uint32_t kMagic = 0x6d726177;
-inline constexpr std::size_t kMostBytes = 128 * 1024;  // of one request; a longer command line or environment starts cold
+inline constexpr std::size_t kMostBytes = 128U << 10;  // of one request; a longer command line or environment starts cold
 inline constexpr int kSlots = 2;                       // spares of one kind
 
 enum class Ask : std::uint32_t { kRun = 1, kTell, kEnd };
@@ -119,23 +119,36 @@ template <class Take>
 }
 
 // FNV-1a, for a name of a file: the spare compares the strings themselves.
+struct Hash {
+  std::uint64_t value = 0xcbf29ce484222325U;
+  [[gnu::always_inline]] void add(unsigned char byte) noexcept { value = (value ^ byte) * 0x100000001b3U; }
+};
+struct HashOfTexts {
+  Hash& hash;
+  [[gnu::always_inline]] void operator()(const char* text) const noexcept {
+    do hash.add(static_cast<unsigned char>(*text));
+    while (*text++ != '\0');
+  }
+};
 [[gnu::always_inline]] inline std::uint64_t hash_of_kind(const Words& words, const char* const* argv,
                                                          const char* const* environment, const char* cwd,
                                                          const Inherited& inherited) noexcept {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  const auto add = [&hash](unsigned char byte) noexcept __attribute__((always_inline)) { hash = (hash ^ byte) * 0x100000001b3U; };
-  each_of_kind(words, argv, environment, cwd, [&](const char* text) noexcept __attribute__((always_inline)) {
-    do add(static_cast<unsigned char>(*text));
-    while (*text++ != '\0');
-  });
+  Hash hash;
+  each_of_kind(words, argv, environment, cwd, HashOfTexts{hash});
   const auto* const bytes = reinterpret_cast<const unsigned char*>(&inherited);
-  for (std::size_t i = 0; i < sizeof inherited; ++i) add(bytes[i]);
-  return hash;
+  for (std::size_t i = 0; i < sizeof inherited; ++i) hash.add(bytes[i]);
+  return hash.value;
 }
 
 // --- where spares listen: state_dir()/warm/KIND.SLOT, as belljar/state_dir.h has it
 
 inline constexpr std::size_t kPathBytes = 108;  // of sun_path, unix(7)
+
+// Behind the first `size` bytes; how many there are then.
+[[gnu::always_inline]] inline std::size_t put_text(char (&path)[kPathBytes], std::size_t size, const char* text) noexcept {
+  for (; *text != '\0' && size < kPathBytes; ++text) path[size++] = *text;
+  return size;
+}
 
 // Writes the directory, without a NUL; 0: there is none, or it is too long for a socket in it.
 [[gnu::always_inline]] inline std::size_t put_directory(const char* const* environment, bool is_root,
@@ -146,20 +159,17 @@ inline constexpr std::size_t kPathBytes = 108;  // of sun_path, unix(7)
     if (home == nullptr && begins(*entry, "HOME=")) home = *entry + 5;
   }
   std::size_t size = 0;
-  const auto put = [&](const char* text) noexcept __attribute__((always_inline)) {
-    for (; *text != '\0' && size < kPathBytes; ++text) path[size++] = *text;
-  };
   if (state != nullptr && *state == '/') {
-    put(state);
+    size = put_text(path, size, state);
   } else if (is_root) {
-    put("/var/lib");
+    size = put_text(path, size, "/var/lib");
   } else if (home != nullptr && *home == '/') {
-    put(home);
-    put("/.local/state");
+    size = put_text(path, size, home);
+    size = put_text(path, size, "/.local/state");
   } else {
     return 0;
   }
-  put("/belljar/warm");
+  size = put_text(path, size, "/belljar/warm");
   constexpr std::size_t kName = 20;  // "/", 16 digits, ".", a digit, NUL
   return size + kName <= kPathBytes ? size : 0;
 }

@@ -24,6 +24,10 @@
 
 #include "warm/wire.h"
 
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-tree-loop-distribute-patterns")  // a loop that copies or clears stays one: no memcpy is there to call
+#endif
+
 namespace belljar::warm {
 namespace {
 
