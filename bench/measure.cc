@@ -61,6 +61,7 @@ std::vector<Samples> compare(const std::vector<Rival>& rivals, int rounds, std::
       const double before = now_us();
       const bool well = rivals[i].act();
       const double took = now_us() - before;
+      if (rivals[i].settle) rivals[i].settle();
       if (!well) {
         out[i] = true;
         samples[i].us.clear();

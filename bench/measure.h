@@ -31,6 +31,7 @@ int run_process(const Argv& argv, int out = -1, bool quiet = true);
 struct Rival {
   std::string name;
   std::function<bool()> act;
+  std::function<void()> settle = {};  // after each turn, not measured: what it left to be done is none of the next rival's
 };
 
 // Runs all rivals `rounds` times in turns after three rounds of warming up. A rival that ever fails has no samples, and `failed`
