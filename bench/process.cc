@@ -79,7 +79,7 @@ void bench_process(const Setting& setting, Report& report) {
   for (std::size_t i = 0; i < rivals.size(); ++i) {
     if (!samples[i].us.empty()) report.add(kProcessGroup, rivals[i].name, samples[i]);
   }
-  report.compare_rows(kProcessGroup, "belljar", "bwrap", 0.75);
+  report.compare_rows(kProcessGroup, "belljar", "bwrap", 0.5);
   report.compare_rows(kProcessGroup, "belljar, warm", "bwrap", 0.35);
   for (const char* name : {"crun", "docker", "codex", "srt"}) report.compare_rows(kProcessGroup, name, "bwrap", 0);
 }
