@@ -76,7 +76,7 @@ void bench_premade(const Setting& setting, Report& report) {
   for (int i = -3; i < setting.runs; ++i) {
     auto prepared = prepare(setting);
     if (!prepared) return report.left_out.push_back("pre-made sandbox: " + prepared.error().line());
-    auto sandbox = launch::start(prepared->plan, nullptr, {.one_shot = false});
+    auto sandbox = launch::start(prepared->plan, nullptr, {});
     if (!sandbox) return report.left_out.push_back("pre-made sandbox: " + sandbox.error().line());
     const double before = now_us();
     const bool well = sandbox->exec(request).has_value() && await_exit(*sandbox);
@@ -90,7 +90,7 @@ void bench_premade(const Setting& setting, Report& report) {
 void bench_warm(const Setting& setting, Report& report) {
   auto prepared = prepare(setting);
   if (!prepared) return;
-  auto sandbox = launch::start(prepared->plan, nullptr, {.one_shot = false});
+  auto sandbox = launch::start(prepared->plan, nullptr, {});
   if (!sandbox) return report.left_out.push_back("live sandbox: " + sandbox.error().line());
   const launch::ExecRequest request = request_for_true();
   std::vector<std::string> failed;

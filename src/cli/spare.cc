@@ -15,14 +15,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -42,6 +44,7 @@
 #include "cli/command_words.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
+#include "cli/ready_memory.h"
 #include "cli/recognise.h"
 #include "kernel/process_tree.h"
 #include "kernel/worktree.h"
@@ -204,6 +207,9 @@ std::string RunSpare::told() const {
 Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
   warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_, since_));
   if (!door.has_others()) start_spare(words_);
+  // Now is the time for what somebody would wait for later.
+  ::tzset();
+  make_memory_ready();
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
@@ -247,27 +253,13 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
   for (std::string& entry : policy::build_environment(loaded_->effective.policy.environment, visitor.run.environment)) {
     if (warm::wire::is_of_each_run(entry.c_str())) env.push_back(std::move(entry));
   }
+  // A client that did not wait for our answer runs the command itself.
+  if (!visitor.answer(warm::wire::Say::kTaken) || !visitor.await_go()) return over("the client started cold");
   for (int n = 0; n < 3; ++n) {
-    if (::dup3(visitor.streams[static_cast<std::size_t>(n)].get(), n, 0) < 0) {
-      (void)visitor.answer(warm::wire::Say::kRefused);
-      return over("no descriptors");
-    }
+    ::dup3(visitor.streams[static_cast<std::size_t>(n)].get(), n, 0);
     visitor.streams[static_cast<std::size_t>(n)].reset();
   }
-  if (!visitor.answer(warm::wire::Say::kTaken)) return over("it is gone");
   client_ = std::move(visitor);
-  return {};
-}
-
-// The client says go when it has our answer: where it did not wait for it, it runs the command itself.
-Result<void> RunSpare::confirm() {
-  constexpr int kPatience = 5000;
-  pollfd wait{client_->connection.get(), POLLIN, 0};
-  warm::wire::Signal go{-1};
-  if (::poll(&wait, 1, kPatience) <= 0 || ::recv(wait.fd, &go, sizeof go, MSG_DONTWAIT) != sizeof go ||
-      go.number != warm::wire::kGo)
-    return over("the client started cold");
-  confirmed_ = true;
   for (const std::string& warning : loaded_->effective.warnings) print_note("warning: " + warning);
   return open_report(flags_, *loaded_, *record_);
 }
@@ -288,9 +280,10 @@ void RunSpare::finish(int exit_code) {
 int RunSpare::fd() const noexcept { return client_->connection.get(); }
 
 std::optional<int> RunSpare::next() const noexcept {
+  constexpr int kPassed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
   warm::wire::Signal signal;
-  const ssize_t size = ::recv(client_->connection.get(), &signal, sizeof signal, MSG_DONTWAIT);
-  if (size == sizeof signal) return signal.number;
+  const ssize_t size = ::recv(client_->connection.get(), &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
+  if (size == sizeof signal && std::ranges::find(kPassed, signal.number) != std::end(kPassed)) return signal.number;
   gone_ = size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
   return std::nullopt;
 }

@@ -44,12 +44,11 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   void note_files(const LoadedPolicy& loaded) const;
   // What the run is about, which the client changes. All must outlive this.
   void attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept;
-  bool is_used() const noexcept { return confirmed_; }
+  bool is_used() const noexcept { return client_.has_value(); }
   // The run is over and everything is written: tells the client.
   void finish(int exit_code);
 
   Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
-  Result<void> confirm() override;
   void begun() override;
 
   int fd() const noexcept override;
@@ -77,7 +76,6 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   UniqueFd proof_file_;
   std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
   std::optional<warm::Visitor> client_;
-  bool confirmed_ = false;
   bool alone_ = false;  // no other spare of its kind is there
   mutable bool gone_ = false;
 };

@@ -28,9 +28,16 @@ std::string line_of_spare(const std::string& told) {
 int show_or_stop(const WarmFlags& flags) {
   const auto kept = warm::ask_all(flags.stop ? warm::wire::Ask::kEnd : warm::wire::Ask::kTell);
   std::string text;
-  for (const warm::Kept& one : kept) text += flags.json ? one.text + "\n" : line_of_spare(one.text);
-  if (text.empty() && !flags.json) print_note("no sandbox is kept ready (`belljar run --warm` keeps some)");
-  else if (flags.stop && !flags.json) print_note(format("ended {}:", kept.size() == 1 ? "one" : format("{}", kept.size())));
+  std::size_t told = 0;
+  for (const warm::Kept& one : kept) {
+    if (one.text.empty()) continue;
+    text += flags.json ? one.text + "\n" : line_of_spare(one.text);
+    ++told;
+  }
+  if (told < kept.size())
+    print_note(format("{} of them did not answer within a second: `pgrep -af '^belljar __spare'` lists them", kept.size() - told));
+  if (kept.empty() && !flags.json) print_note("no sandbox is kept ready (`belljar run --warm` keeps some)");
+  else if (flags.stop && !flags.json) print_note(format("ended {}:", told == 1 ? "one" : format("{}", told)));
   return print_result(text);
 }
 

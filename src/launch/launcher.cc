@@ -259,8 +259,8 @@ class Starter {
     environment_ = pointers(plan_.env);
     slots_.assign(static_cast<std::size_t>(plan_.slots), -1);
     context_.plan = &plan_;
-    context_.one_shot = options_.one_shot;
-    if (options_.one_shot && first_ == nullptr) sandbox_.next_id_ = kFirstId;
+    context_.one_shot = options_.one_shot && (first_ != nullptr || options_.first_later);
+    if (context_.one_shot && first_ == nullptr) sandbox_.next_id_ = kFirstId;
     context_.time_steps = options_.time_steps;
     context_.control = child_end_.get();
     context_.slots = slots_.data();

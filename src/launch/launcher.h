@@ -135,9 +135,10 @@ class Sandbox {
 void await_end(const UniqueFd& pidfd) noexcept;
 
 struct StartOptions {
-  // End with the first command: init kills what is left, reports and exits by itself (no second round trip). Where start() has
-  // none, the first that exec() gives is it.
+  // End with the first command: init kills what is left, reports and exits by itself (no second round trip). Without a first
+  // command this means nothing, but with `first_later`: then what exec() gives first is it.
   bool one_shot = true;
+  bool first_later = false;
   bool time_steps = false;
   // Readable or hung up: give up a start that does not end (kCanceled). One with a first command that ends within a moment is let
   // end: its command then gets what was meant for it. -1: none.

@@ -111,11 +111,11 @@ class Runner {
     BELLJAR_CHECK(egress.plan(prepared_.plan.env, prepared_.report));
     BELLJAR_CHECK(make_limits());
     if (settings_.observer) BELLJAR_CHECK(make_observed());
-    launch::Sandbox sandbox;
+    launch::Sandbox made;
     if (settings_.spare != nullptr) {
-      sandbox = BELLJAR_TRY(launch::start(prepared_.plan, nullptr, {.time_steps = settings_.time_steps}));
+      made = BELLJAR_TRY(launch::start(prepared_.plan, nullptr, {.first_later = true, .time_steps = settings_.time_steps}));
       if (settings_.launched != nullptr) *settings_.launched = true;
-      remote_ = BELLJAR_TRY(settings_.spare->await_use(sandbox.pidfd(), prepared_.plan.env));
+      remote_ = BELLJAR_TRY(settings_.spare->await_use(made.pidfd(), prepared_.plan.env));
       begun = Clock::now();
       timespec now{};
       ::clock_gettime(CLOCK_REALTIME, &now);
@@ -134,12 +134,13 @@ class Runner {
 
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
-    if (settings_.spare == nullptr) {
-      auto begun_sandbox = launch::start(prepared_.plan, &request,
-                                         {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
-      if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
-      sandbox = BELLJAR_TRY(std::move(begun_sandbox));
-    }
+    auto begun_sandbox =
+        settings_.spare != nullptr
+            ? Result<launch::Sandbox>(std::move(made))
+            : launch::start(prepared_.plan, &request,
+                            {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
+    if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
+    launch::Sandbox sandbox = BELLJAR_TRY(std::move(begun_sandbox));
     const Clock::time_point started = Clock::now();
     if (settings_.launched != nullptr) *settings_.launched = true;
     ran_.times.start = started - starting;
@@ -172,7 +173,6 @@ class Runner {
     if (settings_.on_started) settings_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
     if (settings_.spare != nullptr) {
-      BELLJAR_CHECK(settings_.spare->confirm());
       BELLJAR_TRY(sandbox.exec(request));
       stdio.close_command_ends();
       settings_.spare->begun();

@@ -127,7 +127,7 @@ wire::Inherited own_inherited() {
   // The kernel's own answers, as the client has them.
   const auto answer = [](long value) { return value < 0 ? -errno : value; };
   own.no_new_code = static_cast<std::int32_t>(answer(::prctl(kGetMdwe, 0, 0, 0, 0)));
-  ::syscall(SYS_get_mempolicy, &own.memory_policy, nullptr, 0, nullptr, 0);
+  ::syscall(SYS_get_mempolicy, &own.memory_policy, own.memory_nodes, wire::kNodes, nullptr, 0);
   own.timer_slack = static_cast<std::uint64_t>(answer(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)));
   struct statx program{};
   if (::statx(AT_FDCWD, "/proc/self/exe", 0, STATX_INO, &program) == 0) {

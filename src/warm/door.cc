@@ -40,6 +40,7 @@ namespace {
 
 using std::chrono::milliseconds;
 constexpr milliseconds kVisit{1000};  // what somebody who connected may take to say what they want
+constexpr int kMostWaiting = 2;       // who comes when more do starts cold at once
 constexpr std::size_t kMostText = 64U << 10;
 
 std::vector<const char*> pointers_to(const std::vector<std::string>& texts) {
@@ -82,7 +83,7 @@ Result<UniqueFd> listen_at(const std::string& path) {
   if (!socket.valid() || (!bound() && (errno != EADDRINUSE || !remove_if_dead(path) || !bound())))
     return Error(errno == EADDRINUSE ? Code::kAlreadyExists : Code::kFailedPrecondition, "cannot keep a sandbox ready")
         .sys(errno, "bind");
-  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), 8) != 0)
+  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), kMostWaiting) != 0)
     return Error(Code::kFailedPrecondition, "cannot keep a sandbox ready").sys(errno, "listen");
   return socket;
 }
@@ -171,11 +172,12 @@ std::vector<std::string> sockets_in(const std::string& folder) {
   return paths;
 }
 
-// Asks the spare at `path`; its answer.
+// Asks the spare at `path`; its answer, empty where it does not; nullopt: there is none.
 std::optional<std::string> ask_at(const std::string& path, wire::Ask ask) {
-  const UniqueFd socket = path.size() < wire::kPathBytes ? new_socket(0) : UniqueFd();
+  const UniqueFd socket = path.size() < wire::kPathBytes ? new_socket(SOCK_NONBLOCK) : UniqueFd();
   if (!socket.valid()) return std::nullopt;
   if (!connect_to(socket.get(), path)) {
+    if (errno == EAGAIN) return "";
     if (errno == ECONNREFUSED) ::unlink(path.c_str());
     return std::nullopt;
   }
@@ -184,7 +186,7 @@ std::optional<std::string> ask_at(const std::string& path, wire::Ask ask) {
   pollfd wait{socket.get(), POLLIN, 0};
   if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
       ::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0)
-    return std::nullopt;
+    return "";
   const ssize_t size = ::recv(socket.get(), text.data(), text.size(), 0);
   if (size <= 0) return std::nullopt;
   text.resize(static_cast<std::size_t>(size));
@@ -207,6 +209,16 @@ void end_oldest(const std::string& folder) {
 
 void make_directory() {
   if (const std::string folder = directory(); !folder.empty()) make_directories(folder);
+}
+
+bool Visitor::await_go() noexcept {
+  constexpr int kPatience = 2000;
+  pollfd wait{connection.get(), POLLIN, 0};
+  if (::poll(&wait, 1, kPatience) <= 0) ::shutdown(connection.get(), SHUT_RD);  // from here on it cannot say it any more
+  wire::Signal go[2] = {{-1}, {-1}};
+  const auto got = kernel::receive_fds<3>(connection.get(), go, sizeof go, MSG_DONTWAIT);
+  for (std::size_t i = 0; i < got.count; ++i) streams[i] = UniqueFd(got.fds[i]);
+  return got.size == sizeof go[0] && !got.cut && got.count == 3 && go[0].number == wire::kGo;
 }
 
 std::string directory() {
@@ -289,8 +301,8 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
   pollfd wait{connection.get(), POLLIN, 0};
   if (::poll(&wait, 1, static_cast<int>(kVisit.count())) <= 0) return std::nullopt;
   const auto bytes = std::make_unique_for_overwrite<char[]>(wire::kMostBytes);
-  const auto got = kernel::receive_fds<3>(connection.get(), bytes.get(), wire::kMostBytes);
-  for (std::size_t i = 0; i < got.count; ++i) visitor.streams[i] = UniqueFd(got.fds[i]);
+  const auto got = kernel::receive_fds<1>(connection.get(), bytes.get(), wire::kMostBytes);
+  for (std::size_t i = 0; i < got.count; ++i) ::close(got.fds[i]);  // nobody was asked for any yet
   wire::Request request;
   if (got.size < static_cast<ssize_t>(sizeof request) || got.cut) return std::nullopt;
   std::memcpy(&request, bytes.get(), sizeof request);
@@ -308,7 +320,7 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
       !split(rest, cwd))
     return std::nullopt;
   if (request.ask == wire::Ask::kRun) {
-    if (got.count != 3 || cwd.size() != 1 || visitor.run.argv.size() != request.argc) return std::nullopt;
+    if (got.count != 0 || cwd.size() != 1 || visitor.run.argv.size() != request.argc) return std::nullopt;
     visitor.run.cwd = std::move(cwd.front());
   }
   visitor.connection = std::move(connection);

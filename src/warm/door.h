@@ -41,6 +41,8 @@ struct Visitor {
 
   bool answer(wire::Say say, int value = 0) const noexcept;
   bool has_left() const noexcept;
+  // Waits until it says go to an answer of "taken", and takes its streams. False: it does not, and never will.
+  bool await_go() noexcept;
 };
 
 // A resource; the destructor removes the socket. One thread.
@@ -81,7 +83,7 @@ void make_directory();
 
 struct Kept {
   std::string path;
-  std::string text;  // what the spare says of itself
+  std::string text;  // what the spare says of itself; empty: it does not answer
 };
 // Asks each spare that is there; with kEnd they end. Sockets of those that were killed are removed.
 std::vector<Kept> ask_all(wire::Ask ask);

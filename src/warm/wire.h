@@ -17,7 +17,8 @@ inline constexpr int kSlots = 2;                       // spares of one kind
 enum class Ask : std::uint32_t { kRun = 1, kTell, kEnd };
 
 // What a process says of itself that a command inherits, besides what the kernel is asked of it (caller.h).
-inline constexpr std::size_t kLimits = 16;  // RLIM_NLIMITS
+inline constexpr std::size_t kLimits = 16;   // RLIM_NLIMITS
+inline constexpr std::size_t kNodes = 1024;  // of memory, get_mempolicy(2)
 struct Inherited {
   std::uint64_t limits[kLimits][2]{};
   std::int32_t nice = 0, policy = 0, priority = 0, io = 0;
@@ -27,6 +28,7 @@ struct Inherited {
                memory_policy = 0;  // PR_GET_THP_DISABLE, PR_GET_MDWE, get_mempolicy(2)
   std::uint64_t timer_slack = 0;   // PR_GET_TIMERSLACK
   std::uint64_t program_device = 0, program_inode = 0;
+  std::uint64_t memory_nodes[kNodes / 64]{};
   bool operator==(const Inherited&) const = default;
 };
 
@@ -36,7 +38,7 @@ struct Inherited {
 inline constexpr int kProofFd = 3;
 inline constexpr std::size_t kProofBytes = 64;
 
-// Followed by argv, the environment and the working directory, NUL-terminated each. With kRun three descriptors come along.
+// Followed by argv, the environment and the working directory, NUL-terminated each.
 struct Request {
   std::uint32_t magic = kMagic;
   Ask ask = Ask::kRun;
@@ -55,7 +57,7 @@ struct Answer {
   Say say = Say::kRefused;
   std::int32_t value = 0;
 };
-// From a client whose run was taken: first kGo, then the signals it got.
+// From a client whose run was taken: first kGo, with the three streams, then the signals it got.
 inline constexpr std::int32_t kGo = 0;
 struct Signal {
   std::int32_t number = 0;

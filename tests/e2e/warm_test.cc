@@ -291,6 +291,23 @@ TEST_F(Warm, NobodyInsideReachesTheSockets) {
   EXPECT_NE(ran.outcome.exit_code, 0) << ran.outcome;
 }
 
+// Neither the run nor who reads its output waits for a spare that does not answer, and nothing is run twice.
+TEST_F(Warm, AStoppedSpareHoldsNobodyUp) {
+  make_ready({"-c", "true"}, options());
+  const std::set<std::string> stopped = spares();
+  for (const std::string& pid : stopped) ::kill(std::stoi(pid), SIGSTOP);
+  for (int run = 0; run < 5; ++run) {  // more than wait at one socket
+    const Outcome outcome = belljar({"run", "--warm", "-c", "echo line >> lines; echo out"}, options());
+    EXPECT_EQ(outcome.out, "out\n") << outcome;
+    EXPECT_FALSE(outcome.output_held) << outcome;
+  }
+  const Outcome asked = warm_command({});
+  EXPECT_NE(asked.err.find("2 of them did not answer"), std::string::npos) << asked;
+  for (const std::string& pid : stopped) ::kill(std::stoi(pid), SIGCONT);
+  EXPECT_TRUE(eventually([&] { return warm_command({}).err.find("did not answer") == std::string::npos; }));
+  EXPECT_EQ(read_file(workspace_ / "lines"), "line\nline\nline\nline\nline\n");
+}
+
 // Who is confined may look like who is not: Landlock tells nobody. But the kernel does not let them look into the spare.
 TEST_F(Warm, AConfinedCallerIsNotServed) {
   BELLJAR_NEEDS(landlock_abi_at_least(1));

@@ -18,6 +18,8 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -125,12 +127,16 @@ std::string value_in(const std::vector<std::string>& env, const std::string& nam
   return {};
 }
 
-std::set<std::string> spares_of(const std::vector<std::string>& env) {
+std::string place_of_spares(const std::vector<std::string>& env) {
   std::string state = value_in(env, "XDG_STATE_HOME");
   if (state.empty()) state = ::geteuid() == 0 ? "/var/lib" : value_in(env, "HOME") + "/.local/state";
+  return state + "/belljar/warm";
+}
+
+std::set<std::string> spares_of(const std::vector<std::string>& env) {
   std::set<std::string> names;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(state + "/belljar/warm", ignored))
+  for (const auto& entry : std::filesystem::directory_iterator(place_of_spares(env), ignored))
     names.insert(entry.path().filename().string());
   return names;
 }
@@ -168,13 +174,28 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
   return pid;
 }
 
-void end_spares(pid_t spare, const RunOptions& options, const std::vector<std::string>& env) {
-  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
-  RunOptions quiet = options;
-  quiet.stdin_is = Input::kNull;
-  reap(spawn({kBelljar, "warm", "--stop"}, quiet, env, -1, null.get(), null.get()));
+// All that were made in that state directory, also those that are being made: the directory is the test's to remove.
+void end_spares(pid_t spare, const std::vector<std::string>& env) {
+  const std::string state = '\0' + ("XDG_STATE_HOME=" + value_in(env, "XDG_STATE_HOME")) + '\0';
+  const auto text_of = [](const std::filesystem::path& file) {
+    std::ifstream in(file, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  for (bool found = true; found;) {
+    found = false;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      if (pid <= 0 || text_of(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos) continue;
+      if (('\0' + text_of(entry.path() / "environ")).find(state) == std::string::npos) continue;
+      found |= ::kill(pid, SIGKILL) == 0 && pid != spare;
+    }
+  }
   ::kill(spare, SIGKILL);
   reap(spare);
+  // Their sockets, which the next one would be taken for.
+  std::error_code ignored;
+  std::filesystem::remove_all(place_of_spares(env), ignored);
 }
 
 }  // namespace
@@ -212,7 +233,7 @@ Running::~Running() {
 
 void Running::end_spare() {
   if (spare_ <= 0 || !reaped_) return;
-  end_spares(std::exchange(spare_, -1), options_, environment(options_));
+  end_spares(std::exchange(spare_, -1), environment(options_));
 }
 
 void Running::close_output() noexcept {

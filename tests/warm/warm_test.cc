@@ -163,13 +163,12 @@ TEST_F(WarmDoor, TakesARequestAsItWasSent) {
   ASSERT_TRUE(door) << door.error().line();
   const std::string argv("belljar\0run\0--\0id\0", 18), environment("A=1\0", 4), cwd("/srv\0", 5);
   const wire::Request right{.argc = 4, .argv_bytes = 18, .environment_bytes = 4, .cwd_bytes = 5};
-  const auto visitor = sent(*door, right, argv + environment + cwd, {0, 1, 2});
+  const auto visitor = sent(*door, right, argv + environment + cwd, {});
   ASSERT_TRUE(visitor.has_value());
   EXPECT_EQ(visitor->run.argv, (std::vector<std::string>{"belljar", "run", "--", "id"}));
   EXPECT_EQ(visitor->run.environment, (std::vector<std::string>{"A=1"}));
   EXPECT_EQ(visitor->run.cwd, "/srv");
   EXPECT_TRUE(visitor->caller == Caller::look_at(::getpid()));
-  EXPECT_TRUE(visitor->streams[2].valid());
 
   const auto wrong = [&](auto change, const std::string& bytes, std::vector<int> fds) {
     wire::Request request = right;
@@ -178,15 +177,40 @@ TEST_F(WarmDoor, TakesARequestAsItWasSent) {
   };
   const std::string all = argv + environment + cwd;
   const auto same = [](wire::Request&) {};
-  EXPECT_TRUE(wrong(same, all, {0, 1, 2})) << "the twin";
-  EXPECT_FALSE(wrong(same, all, {0, 1})) << "a stream too few";
-  EXPECT_FALSE(wrong(same, all, {0, 1, 2, 0})) << "one too many";
-  EXPECT_FALSE(wrong(same, all.substr(0, all.size() - 1), {0, 1, 2})) << "cut off";
-  EXPECT_FALSE(wrong([](auto& r) { r.magic = 0; }, all, {0, 1, 2}));
-  EXPECT_FALSE(wrong([](auto& r) { r.argc = 3; }, all, {0, 1, 2}));
-  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 17, r.environment_bytes = 5; }, all, {0, 1, 2})) << "no end of a word";
-  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 0xffffffff, r.environment_bytes = 23; }, all, {0, 1, 2}));
-  EXPECT_FALSE(wrong([](auto& r) { r.ask = static_cast<wire::Ask>(77); }, all, {0, 1, 2})) << "asks for nothing that there is";
+  EXPECT_TRUE(wrong(same, all, {})) << "the twin";
+  EXPECT_FALSE(wrong(same, all, {0})) << "a stream before it was asked for";
+  EXPECT_FALSE(wrong(same, all.substr(0, all.size() - 1), {})) << "cut off";
+  EXPECT_FALSE(wrong([](auto& r) { r.magic = 0; }, all, {}));
+  EXPECT_FALSE(wrong([](auto& r) { r.argc = 3; }, all, {}));
+  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 17, r.environment_bytes = 5; }, all, {})) << "no end of a word";
+  EXPECT_FALSE(wrong([](auto& r) { r.argv_bytes = 0xffffffff, r.environment_bytes = 23; }, all, {}));
+  EXPECT_FALSE(wrong([](auto& r) { r.ask = static_cast<wire::Ask>(77); }, all, {})) << "asks for nothing that there is";
+}
+
+TEST_F(WarmDoor, StreamsComeWithTheWordGoAndNothingElseIsIt) {
+  struct Said {
+    const char* what;
+    std::string bytes;
+    std::vector<int> fds;
+    bool is_go;
+  };
+  const auto number = [](std::int32_t value) { return std::string(reinterpret_cast<const char*>(&value), sizeof value); };
+  for (const Said& said : std::vector<Said>{{"go", number(0), {0, 1, 2}, true},
+                                            {"a signal", number(15), {0, 1, 2}, false},
+                                            {"too few", number(0), {0, 1}, false},
+                                            {"none", number(0), {}, false},
+                                            {"too long", number(0) + number(0), {0, 1, 2}, false},
+                                            {"longer than there is room for", std::string(5000, '\0'), {0, 1, 2}, false},
+                                            {"too short", std::string(1, '\0'), {0, 1, 2}, false}}) {
+    int ends[2];
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+    Visitor visitor;
+    visitor.connection = UniqueFd(ends[0]);
+    const UniqueFd client(ends[1]);
+    kernel::send_fds<3>(client.get(), said.bytes.data(), said.bytes.size(), said.fds.data(), said.fds.size());
+    EXPECT_EQ(visitor.await_go(), said.is_go) << said.what;
+    EXPECT_EQ(visitor.streams[2].valid(), said.fds.size() == 3) << said.what;
+  }
 }
 
 TEST_F(WarmDoor, HasTwoPlacesAndFreesThemWithItsEnd) {

@@ -41,7 +41,7 @@ launch::Plan bare_plan(const Host& host, std::uint64_t flags) {
 
 // Starts nothing but pid 1, under `plan`: the steps are the probe.
 Probe try_plan(std::string name, const launch::Plan& plan, std::string works, std::string loses) {
-  const auto sandbox = launch::start(plan, nullptr, {.one_shot = false});
+  const auto sandbox = launch::start(plan, nullptr);
   if (sandbox) return {std::move(name), true, std::move(works), ""};
   const Error& error = sandbox.error();
   return {std::move(name), false, format("{} ({})", std::strerror(error.errnum()), error.call()), std::move(loses)};

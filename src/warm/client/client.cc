@@ -58,7 +58,8 @@ inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, lo
 inline long address(const void* of) noexcept { return reinterpret_cast<long>(of); }
 
 // The kernel's own layouts, socket(7), unix(7): libc's headers bring functions that are not there yet.
-constexpr int kAfUnix = 1, kSeqpacket = 5, kCloexec = 02000000, kSolSocket = 1, kRights = 1, kPeercred = 17, kNoSignal = 0x4000;
+constexpr int kAfUnix = 1, kSeqpacket = 5, kCloexec = 02000000, kNonBlocking = 04000, kSolSocket = 1, kRights = 1, kPeercred = 17,
+              kNoSignal = 0x4000;
 struct Vector {
   const void* base;
   size_t size;
@@ -118,7 +119,7 @@ void describe(wire::Inherited& own) noexcept {
   call(__NR_umask, own.umask);
   own.no_huge_pages = static_cast<std::int32_t>(call(__NR_prctl, PR_GET_THP_DISABLE));
   own.no_new_code = static_cast<std::int32_t>(call(__NR_prctl, 66));  // PR_GET_MDWE, Linux 6.3
-  call(__NR_get_mempolicy, address(&own.memory_policy));
+  call(__NR_get_mempolicy, address(&own.memory_policy), address(own.memory_nodes), wire::kNodes);
   own.timer_slack = static_cast<std::uint64_t>(call(__NR_prctl, PR_GET_TIMERSLACK));
   constexpr char kSelf[] = "/proc/self/exe";
   struct statx program;
@@ -153,14 +154,14 @@ bool is_terminal_or_closed(int fd) noexcept {
   for (;;) call(__NR_exit_group, code);
 }
 
-// A spare of this user's that listens there.
+// A spare of this user's that listens there. Not one that many wait for: connect(2) would wait for it, too.
 int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
   struct {
     unsigned short family;
     char path[wire::kPathBytes];
   } name{kAfUnix, {}};
   for (size_t i = 0; i <= size; ++i) name.path[i] = path[i];
-  const int fd = static_cast<int>(call(__NR_socket, kAfUnix, kSeqpacket | kCloexec, 0));
+  const int fd = static_cast<int>(call(__NR_socket, kAfUnix, kSeqpacket | kCloexec | kNonBlocking, 0));
   if (fd < 0) return -1;
   Credentials peer{};
   int peer_size = sizeof peer;
@@ -178,12 +179,20 @@ bool send_request(int fd, const wire::Request& request, char* const* argv, char*
                      {argv[0], request.argv_bytes},
                      {environment[0], request.environment_bytes},
                      {cwd, request.cwd_bytes}};
+  const Message message{nullptr, 0, parts, 4, nullptr, 0, 0};
+  return call(__NR_sendmsg, fd, address(&message), kNoSignal) > 0;
+}
+
+// The streams come with it: a spare that does not answer must not hold the caller's pipes open.
+bool send_go(int fd) noexcept {
+  const wire::Signal go{wire::kGo};
+  Vector part{&go, sizeof go};
   struct alignas(8) {
     Rights rights;
     int padding;
   } control{{sizeof(size_t) + (2 * sizeof(int)) + (3 * sizeof(int)), kSolSocket, kRights, {0, 1, 2}}, 0};
-  Message message{nullptr, 0, parts, 4, &control, sizeof control, 0};
-  return call(__NR_sendmsg, fd, address(&message), kNoSignal) > 0;
+  const Message message{nullptr, 0, &part, 1, &control, sizeof control, 0};
+  return call(__NR_sendmsg, fd, address(&message), kNoSignal) == sizeof go;
 }
 
 // What the spare says, unless it takes long over it, or somebody wants us to end: then the run is a cold one, at once.
@@ -194,8 +203,7 @@ bool is_taken(int fd, int signals) noexcept {
   if (call(__NR_ppoll, address(wait), 2, address(&patience), 0, 8) <= 0 || wait[0].revents == 0) return false;
   wire::Answer answer;
   if (call(__NR_recvfrom, fd, address(&answer), sizeof answer) != sizeof answer || answer.say != wire::Say::kTaken) return false;
-  const wire::Signal go{wire::kGo};
-  return call(__NR_sendto, fd, address(&go), sizeof go, kNoSignal) == sizeof go;
+  return send_go(fd);
 }
 
 // Taken by the spare: from here on we are its caller's end.
@@ -213,7 +221,7 @@ bool is_taken(int fd, int signals) noexcept {
     if (wait[0].revents == 0) continue;
     wire::Answer answer;
     const long size = call(__NR_recvfrom, fd, address(&answer), sizeof answer);
-    if (size == -4) continue;  // EINTR
+    if (size == -4 || size == -11) continue;  // EINTR, EAGAIN
     if (size != sizeof answer) {
       constexpr char kGone[] = "belljar: the process that kept this sandbox ready was killed, and the command with it\n";
       call(__NR_write, 2, address(kGone), sizeof kGone - 1);
@@ -267,7 +275,7 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
     const std::uint64_t passed = signals_to_pass(request.inherited.ignored);
     std::uint64_t before = 0;
     if (call(__NR_rt_sigprocmask, 0, address(&passed), address(&before), sizeof before) != 0) return;
-    const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | 04000));
+    const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | kNonBlocking));
     if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd) && is_taken(fd, signals))
       serve(fd, signals);
     call(__NR_close, fd);
