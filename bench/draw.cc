@@ -18,6 +18,7 @@ struct Source {
   const char *title, *group, *start, *label;
 };
 constexpr const char* kFileWork = "Files: work in a workspace, outside and inside a sandbox";
+constexpr const char* kDensity = "Density: memory of an idle sandbox";
 constexpr const char* kBursts = "Burst: 100 sandboxes at once, until each has run its first command";
 constexpr Source kSources[] = {
     {"Start: run /bin/true in a sandbox, the whole process", "process", "", ""},
@@ -30,7 +31,8 @@ constexpr Source kSources[] = {
     {kBursts, "burst", "100 x bwrap at once", "bwrap"},
     {kBursts, "burst", "100 x crun at once", "crun"},
     {kBursts, "burst", "100 x docker at once", "docker"},
-    {"Density: memory of an idle sandbox", "burst", "idle sandbox, ", ""},
+    {kDensity, "burst", "memory of one of 300 idle", "belljar"},
+    {kDensity, "burst", "memory of one of 300 x bwrap -- sleep", "bwrap"},
 };
 
 constexpr int kWidth = 820, kRight = 200, kBar = 18, kStep = 27, kTitle = 44;

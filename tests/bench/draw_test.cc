@@ -14,7 +14,7 @@ constexpr const char* kRows = R"({"where": "Linux 6.18, as root", "rows": [
   {"group": "process", "name": "b<wrap", "unit": "us", "p50": 4000.0, "p99": 5000.0, "runs": 60},
   {"group": "trees", "name": "tar, 30 000 files, inside", "unit": "us", "p50": 1e6, "p99": 2e6, "runs": 5, "where": "Linux 6.19"},
   {"group": "burst", "name": "100 x bwrap at once", "unit": "ms", "p50": 800.0, "p99": 900.0, "runs": 5},
-  {"group": "burst", "name": "idle sandbox, belljar", "unit": "MiB", "p50": 0.6, "runs": 1}]})";
+  {"group": "burst", "name": "memory of one of 300 idle", "unit": "MiB", "p50": 0.6, "runs": 1}]})";
 
 TEST(BenchDrawing, EachPanelThatHasRowsIsDrawn) {
   const std::string svg = to_svg(*parse_report(kRows, "f"));
