@@ -18,7 +18,6 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,7 +43,6 @@
 #include "cli/command_words.h"
 #include "cli/errors.h"
 #include "cli/own_program.h"
-#include "cli/ready_memory.h"
 #include "cli/recognise.h"
 #include "kernel/process_tree.h"
 #include "kernel/worktree.h"
@@ -207,9 +205,6 @@ std::string RunSpare::told() const {
 Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
   warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_, since_));
   if (!door.has_others()) start_spare(words_);
-  // Now is the time for what somebody would wait for later.
-  ::tzset();
-  make_memory_ready();
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());

@@ -18,8 +18,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -178,8 +176,13 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
 void end_spares(pid_t spare, const std::vector<std::string>& env) {
   const std::string state = '\0' + ("XDG_STATE_HOME=" + value_in(env, "XDG_STATE_HOME")) + '\0';
   const auto text_of = [](const std::filesystem::path& file) {
-    std::ifstream in(file, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(in), {});
+    // Not a stream: its buffer throws when a process ends between open and read (ESRCH).
+    const UniqueFd in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+    std::string text;
+    std::array<char, 16384> buffer;
+    for (ssize_t got = 0; in.valid() && (got = ::read(in.get(), buffer.data(), buffer.size())) > 0;)
+      text.append(buffer.data(), static_cast<std::size_t>(got));
+    return text;
   };
   for (bool found = true; found;) {
     found = false;
