@@ -1,38 +1,15 @@
-// System calls that leave libc's errno alone, for helpers that share memory, and so thread-local storage, with another process.
+// Processes and their helpers by raw system calls (base/raw_call.h).
 #pragma once
 
 #include <errno.h>
 #include <linux/futex.h>
 #include <linux/sched.h>
-#include <sys/syscall.h>
 
 #include <atomic>
 
+#include "base/raw_call.h"
+
 namespace belljar::launch {
-
-// The kernel's own answer: -errno on failure.
-inline long raw_call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0) noexcept {
-#if defined(__x86_64__)
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  long value = number;
-  asm volatile("syscall" : "+a"(value) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "rcx", "r11", "memory");
-  return value;
-#elif defined(__aarch64__)
-  register long x8 asm("x8") = number;
-  register long x0 asm("x0") = a;
-  register long x1 asm("x1") = b;
-  register long x2 asm("x2") = c;
-  register long x3 asm("x3") = d;
-  register long x4 asm("x4") = e;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4) : "memory");
-  return x0;
-#else
-#error "write the system call of this processor here"
-#endif
-}
-
-inline long as_long(const void* pointer) noexcept { return reinterpret_cast<long>(pointer); }
 
 // The pid of a child on a copy of this memory; in it 0; or -errno. An outer filter cannot look behind clone3's pointer and says so
 // by ENOSYS; clone's flags it can judge. Without CLONE_VM.

@@ -3,25 +3,25 @@
 // is a trap), and so do relocations and the pages they touch. Hence: compiled without a library, no global data, no call but to
 // inline functions here.
 //
-// Handed over are the words, the environment, the working directory and the three streams, in one message; what else the spare must
-// know of us it asks the kernel (caller.h). It answers before it does anything, so that a spare that refuses, or dies, costs a cold
-// start and nothing else. From then on we are what the caller waits for and signals: signals are passed on, and when told so we
-// stop or end. When we are killed, our end of the connection closes and the spare kills the sandbox.
+// Handed over are the words, the environment and the working directory; what else the spare must know of us it asks the kernel
+// (caller.h). It answers before it does anything, so that a spare that refuses, dies or says nothing costs a cold start and nothing
+// else; the streams come with our "go". From then on we are what the caller waits for and signals: signals are passed on, and when
+// told so we stop or end. When we are killed, our end of the connection closes and the spare kills the sandbox.
 //
 // A run with a terminal among its streams starts cold: who reads and who is stopped there is decided by our process group.
 #include "warm/client/client.h"
 
 #include <asm/ioctls.h>
-#include <asm/unistd.h>
+#include <linux/errno.h>
 #include <linux/fcntl.h>
 #include <linux/poll.h>
 #include <linux/prctl.h>
 #include <linux/signal.h>
-#include <linux/socket.h>
 #include <linux/stat.h>
 #include <linux/time_types.h>
 #include <linux/un.h>
 
+#include "base/raw_call.h"
 #include "warm/wire.h"
 
 #if defined(__GNUC__) && !defined(__clang__)
@@ -33,31 +33,7 @@ namespace {
 
 using std::size_t;
 
-inline long call(long number, long a = 0, long b = 0, long c = 0, long d = 0, long e = 0, long f = 0) noexcept {
-#if defined(__x86_64__)
-  register long r10 asm("r10") = d;
-  register long r8 asm("r8") = e;
-  register long r9 asm("r9") = f;
-  long value = number;
-  asm volatile("syscall" : "+a"(value) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
-  return value;
-#elif defined(__aarch64__)
-  register long x8 asm("x8") = number;
-  register long x0 asm("x0") = a;
-  register long x1 asm("x1") = b;
-  register long x2 asm("x2") = c;
-  register long x3 asm("x3") = d;
-  register long x4 asm("x4") = e;
-  register long x5 asm("x5") = f;
-  asm volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
-  return x0;
-#else
-#error "write the system call of this processor here"
-#endif
-}
-inline long address(const void* of) noexcept { return reinterpret_cast<long>(of); }
-
-// The kernel's own layouts, socket(7), unix(7): libc's headers bring functions that are not there yet.
+// The kernel's own layouts, socket(7), unix(7), where its headers have none: libc's bring functions that are not there yet.
 constexpr int kAfUnix = 1, kSeqpacket = 5, kCloexec = 02000000, kNonBlocking = 04000, kSolSocket = 1, kRights = 1, kPeercred = 17,
               kNoSignal = 0x4000;
 struct Vector {
@@ -82,9 +58,6 @@ struct Credentials {
   int pid;
   unsigned uid, gid;
 };
-struct timespec_of_kernel {
-  long seconds, nanoseconds;
-};
 struct Action {
   void* handler;
   unsigned long flags;
@@ -92,7 +65,8 @@ struct Action {
   std::uint64_t mask;
 };
 
-constexpr int kPassed[] = {2, 15, 1, 3, 10, 12, 28, 20, 18};  // INT TERM HUP QUIT USR1 USR2 WINCH TSTP CONT
+constexpr int kPassed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+const void* const kIgnored = reinterpret_cast<const void*>(1);  // SIG_IGN
 constexpr std::uint64_t bit(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
 
 // As front::Signals has it: one that is ignored stays so.
@@ -104,26 +78,26 @@ std::uint64_t signals_to_pass(std::uint32_t ignored) noexcept {
 
 // As warm::own_inherited() asks it of libc.
 void describe(wire::Inherited& own) noexcept {
-  for (size_t i = 0; i < wire::kLimits; ++i) call(__NR_prlimit64, 0, static_cast<long>(i), 0, address(&own.limits[i]));
-  own.nice = static_cast<std::int32_t>(20 - call(__NR_getpriority, 0, 0));
-  own.policy = static_cast<std::int32_t>(call(__NR_sched_getscheduler, 0));
-  call(__NR_sched_getparam, 0, address(&own.priority));
-  own.io = static_cast<std::int32_t>(call(__NR_ioprio_get, 1, 0));
-  own.personality = static_cast<std::uint32_t>(call(__NR_personality, 0xffffffffL));
+  for (size_t i = 0; i < wire::kLimits; ++i) raw_call(SYS_prlimit64, 0, static_cast<long>(i), 0, as_long(&own.limits[i]));
+  own.nice = static_cast<std::int32_t>(20 - raw_call(SYS_getpriority, 0, 0));
+  own.policy = static_cast<std::int32_t>(raw_call(SYS_sched_getscheduler, 0));
+  raw_call(SYS_sched_getparam, 0, as_long(&own.priority));
+  own.io = static_cast<std::int32_t>(raw_call(SYS_ioprio_get, 1, 0));
+  own.personality = static_cast<std::uint32_t>(raw_call(SYS_personality, 0xffffffffL));
   for (int signal = 1; signal < 32; ++signal) {
     Action now{};
-    if (call(__NR_rt_sigaction, signal, 0, address(&now), sizeof now.mask) == 0 && now.handler == reinterpret_cast<void*>(1))
+    if (raw_call(SYS_rt_sigaction, signal, 0, as_long(&now), sizeof now.mask) == 0 && now.handler == kIgnored)
       own.ignored |= static_cast<std::uint32_t>(bit(signal));
   }
-  own.umask = static_cast<std::int32_t>(call(__NR_umask, 0));
-  call(__NR_umask, own.umask);
-  own.no_huge_pages = static_cast<std::int32_t>(call(__NR_prctl, PR_GET_THP_DISABLE));
-  own.no_new_code = static_cast<std::int32_t>(call(__NR_prctl, 66));  // PR_GET_MDWE, Linux 6.3
-  call(__NR_get_mempolicy, address(&own.memory_policy), address(own.memory_nodes), wire::kNodes);
-  own.timer_slack = static_cast<std::uint64_t>(call(__NR_prctl, PR_GET_TIMERSLACK));
+  own.umask = static_cast<std::int32_t>(raw_call(SYS_umask, 0));
+  raw_call(SYS_umask, own.umask);
+  own.no_huge_pages = static_cast<std::int32_t>(raw_call(SYS_prctl, PR_GET_THP_DISABLE));
+  own.no_new_code = static_cast<std::int32_t>(raw_call(SYS_prctl, 66));  // PR_GET_MDWE, Linux 6.3
+  raw_call(SYS_get_mempolicy, as_long(&own.memory_policy), as_long(own.memory_nodes), wire::kNodes);
+  own.timer_slack = static_cast<std::uint64_t>(raw_call(SYS_prctl, PR_GET_TIMERSLACK));
   constexpr char kSelf[] = "/proc/self/exe";
   struct statx program;
-  if (call(__NR_statx, AT_FDCWD, address(kSelf), 0, STATX_INO, address(&program)) == 0) {
+  if (raw_call(SYS_statx, AT_FDCWD, as_long(kSelf), 0, STATX_INO, as_long(&program)) == 0) {
     own.program_device = std::uint64_t{program.stx_dev_major} << 32U | program.stx_dev_minor;
     own.program_inode = program.stx_ino;
   }
@@ -141,36 +115,33 @@ void prove(int spare, char (&proof)[wire::kProofBytes]) noexcept {
   for (int rest = spare; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + (rest % 10));
   while (count > 0) path[size++] = digits[--count];
   for (size_t i = 0; i < sizeof kAfter; ++i) path[size++] = kAfter[i];
-  call(__NR_readlinkat, AT_FDCWD, address(path), address(proof), sizeof proof);
+  raw_call(SYS_readlinkat, AT_FDCWD, as_long(path), as_long(proof), sizeof proof);
 }
 
 bool is_terminal_or_closed(int fd) noexcept {
   char settings[64];  // more than the kernel's struct termios
-  const long status = call(__NR_ioctl, fd, TCGETS, address(settings));
-  return status == 0 || status == -9;  // EBADF
+  const long status = raw_call(SYS_ioctl, fd, TCGETS, as_long(settings));
+  return status == 0 || status == -EBADF;
 }
 
 [[noreturn]] void end(int code) noexcept {
-  for (;;) call(__NR_exit_group, code);
+  for (;;) raw_call(SYS_exit_group, code);
 }
 
 // A spare of this user's that listens there. Not one that many wait for: connect(2) would wait for it, too.
 int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
-  struct {
-    unsigned short family;
-    char path[wire::kPathBytes];
-  } name{kAfUnix, {}};
-  for (size_t i = 0; i <= size; ++i) name.path[i] = path[i];
-  const int fd = static_cast<int>(call(__NR_socket, kAfUnix, kSeqpacket | kCloexec | kNonBlocking, 0));
+  sockaddr_un name{kAfUnix, {}};
+  for (size_t i = 0; i <= size; ++i) name.sun_path[i] = path[i];
+  const int fd = static_cast<int>(raw_call(SYS_socket, kAfUnix, kSeqpacket | kCloexec | kNonBlocking, 0));
   if (fd < 0) return -1;
   Credentials peer{};
   int peer_size = sizeof peer;
-  if (call(__NR_connect, fd, address(&name), static_cast<long>(sizeof name.family + size + 1)) == 0 &&
-      call(__NR_getsockopt, fd, kSolSocket, kPeercred, address(&peer), address(&peer_size)) == 0 && peer.uid == uid) {
+  if (raw_call(SYS_connect, fd, as_long(&name), static_cast<long>(sizeof name.sun_family + size + 1)) == 0 &&
+      raw_call(SYS_getsockopt, fd, kSolSocket, kPeercred, as_long(&peer), as_long(&peer_size)) == 0 && peer.uid == uid) {
     spare = peer.pid;
     return fd;
   }
-  call(__NR_close, fd);
+  raw_call(SYS_close, fd);
   return -1;
 }
 
@@ -180,7 +151,7 @@ bool send_request(int fd, const wire::Request& request, char* const* argv, char*
                      {environment[0], request.environment_bytes},
                      {cwd, request.cwd_bytes}};
   const Message message{nullptr, 0, parts, 4, nullptr, 0, 0};
-  return call(__NR_sendmsg, fd, address(&message), kNoSignal) > 0;
+  return raw_call(SYS_sendmsg, fd, as_long(&message), kNoSignal) > 0;
 }
 
 // The streams come with it: a spare that does not answer must not hold the caller's pipes open.
@@ -192,17 +163,17 @@ bool send_go(int fd) noexcept {
     int padding;
   } control{{sizeof(size_t) + (2 * sizeof(int)) + (3 * sizeof(int)), kSolSocket, kRights, {0, 1, 2}}, 0};
   const Message message{nullptr, 0, &part, 1, &control, sizeof control, 0};
-  return call(__NR_sendmsg, fd, address(&message), kNoSignal) == sizeof go;
+  return raw_call(SYS_sendmsg, fd, as_long(&message), kNoSignal) == sizeof go;
 }
 
 // What the spare says, unless it takes long over it, or somebody wants us to end: then the run is a cold one, at once.
 bool is_taken(int fd, int signals) noexcept {
   constexpr long kPatience = 500'000'000;  // nanoseconds
-  timespec_of_kernel patience{0, kPatience};
+  const __kernel_timespec patience{0, kPatience};
   struct pollfd wait[2] = {{fd, POLLIN, 0}, {signals, POLLIN, 0}};
-  if (call(__NR_ppoll, address(wait), 2, address(&patience), 0, 8) <= 0 || wait[0].revents == 0) return false;
+  if (raw_call(SYS_ppoll, as_long(wait), 2, as_long(&patience), 0, 8) <= 0 || wait[0].revents == 0) return false;
   wire::Answer answer;
-  if (call(__NR_recvfrom, fd, address(&answer), sizeof answer) != sizeof answer || answer.say != wire::Say::kTaken) return false;
+  if (raw_call(SYS_recvfrom, fd, as_long(&answer), sizeof answer) != sizeof answer || answer.say != wire::Say::kTaken) return false;
   return send_go(fd);
 }
 
@@ -210,25 +181,25 @@ bool is_taken(int fd, int signals) noexcept {
 [[noreturn]] void serve(int fd, int signals) noexcept {
   for (;;) {
     struct pollfd wait[2] = {{fd, POLLIN, 0}, {signals, POLLIN, 0}};
-    (void)call(__NR_ppoll, address(wait), 2, 0, 0, 8);
+    (void)raw_call(SYS_ppoll, as_long(wait), 2, 0, 0, 8);
     if (wait[1].revents != 0) {
       unsigned char info[128];  // signalfd_siginfo: the number comes first
-      if (call(__NR_read, signals, address(info), sizeof info) == sizeof info) {
+      if (raw_call(SYS_read, signals, as_long(info), sizeof info) == sizeof info) {
         const wire::Signal passed{static_cast<std::int32_t>(info[0])};
-        call(__NR_sendto, fd, address(&passed), sizeof passed, kNoSignal);
+        raw_call(SYS_sendto, fd, as_long(&passed), sizeof passed, kNoSignal);
       }
     }
     if (wait[0].revents == 0) continue;
     wire::Answer answer;
-    const long size = call(__NR_recvfrom, fd, address(&answer), sizeof answer);
-    if (size == -4 || size == -11) continue;  // EINTR, EAGAIN
+    const long size = raw_call(SYS_recvfrom, fd, as_long(&answer), sizeof answer);
+    if (size == -EINTR || size == -EAGAIN) continue;
     if (size != sizeof answer) {
       constexpr char kGone[] = "belljar: the process that kept this sandbox ready was killed, and the command with it\n";
-      call(__NR_write, 2, address(kGone), sizeof kGone - 1);
+      raw_call(SYS_write, 2, as_long(kGone), sizeof kGone - 1);
       end(125);
     }
     if (answer.say == wire::Say::kEnded) end(answer.value);
-    if (answer.say == wire::Say::kStop) call(__NR_kill, call(__NR_getpid), 19);  // SIGSTOP: continued, CONT waits in `signals`
+    if (answer.say == wire::Say::kStop) raw_call(SYS_kill, raw_call(SYS_getpid), SIGSTOP);  // continued: CONT waits in `signals`
   }
 }
 
@@ -237,18 +208,18 @@ bool is_taken(int fd, int signals) noexcept {
 extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int argc, char** argv, char** environment) noexcept {
   const wire::Words words = wire::words_of(argc, argv);
   if (!words.right || environment[0] == nullptr) return;
-  const long uid = call(__NR_geteuid);
+  const long uid = raw_call(SYS_geteuid);
   char path[wire::kPathBytes];
   const size_t directory = wire::put_directory(environment, uid == 0, path);
   if (directory == 0) return;
   // Nobody who never asked for spares pays for more than this.
   path[directory] = '\0';
-  if (call(__NR_faccessat, AT_FDCWD, address(path), 1) != 0) return;
+  if (raw_call(SYS_faccessat, AT_FDCWD, as_long(path), 1) != 0) return;
   for (int fd = 0; fd < 3; ++fd) {
     if (is_terminal_or_closed(fd)) return;
   }
   char cwd[4096];
-  const long cwd_size = call(__NR_getcwd, address(cwd), sizeof cwd);
+  const long cwd_size = raw_call(SYS_getcwd, as_long(cwd), sizeof cwd);
   if (cwd_size <= 1 || cwd[0] != '/') return;
 
   // The kernel lays the strings one behind the other, first argv's, then the environment's.
@@ -274,13 +245,13 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
     // Before it is taken: a signal that comes in between is the command's.
     const std::uint64_t passed = signals_to_pass(request.inherited.ignored);
     std::uint64_t before = 0;
-    if (call(__NR_rt_sigprocmask, 0, address(&passed), address(&before), sizeof before) != 0) return;
-    const int signals = static_cast<int>(call(__NR_signalfd4, -1, address(&passed), sizeof passed, kCloexec | kNonBlocking));
+    if (raw_call(SYS_rt_sigprocmask, SIG_BLOCK, as_long(&passed), as_long(&before), sizeof before) != 0) return;
+    const int signals = static_cast<int>(raw_call(SYS_signalfd4, -1, as_long(&passed), sizeof passed, kCloexec | kNonBlocking));
     if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd) && is_taken(fd, signals))
       serve(fd, signals);
-    call(__NR_close, fd);
-    if (signals >= 0) call(__NR_close, signals);
-    call(__NR_rt_sigprocmask, 2, address(&before), 0, sizeof before);
+    raw_call(SYS_close, fd);
+    if (signals >= 0) raw_call(SYS_close, signals);
+    raw_call(SYS_rt_sigprocmask, SIG_SETMASK, as_long(&before), 0, sizeof before);
   }
 }
 
