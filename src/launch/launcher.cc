@@ -34,6 +34,7 @@
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -452,29 +453,11 @@ void forget_start(Plan& plan) noexcept {
 
 Sandbox::Sandbox(Sandbox&& other) noexcept = default;
 
+// By the two that know all members: a list of them here would miss the next one.
 Sandbox& Sandbox::operator=(Sandbox&& other) noexcept {
-  if (this != &other) {
-    kill_and_reap();
-    init_pid_ = std::exchange(other.init_pid_, -1);
-    pidfd_ = std::move(other.pidfd_);
-    control_ = std::move(other.control_);
-    listener_ = std::move(other.listener_);
-    pty_master_ = std::move(other.pty_master_);
-    sockets_ = std::move(other.sockets_);
-    root_ = std::move(other.root_);
-    exported_ = std::move(other.exported_);
-    routes_errno_ = other.routes_errno_;
-    redirect_errno_ = other.redirect_errno_;
-    next_id_ = other.next_id_;
-    subreaper_ = other.subreaper_;
-    own_pid_namespace_ = other.own_pid_namespace_;
-    pending_ = other.pending_;
-    default_cwd_ = std::move(other.default_cwd_);
-    default_env_ = std::move(other.default_env_);
-    steps_ = std::move(other.steps_);
-    skipped_ = std::move(other.skipped_);
-  }
-  return *this;
+  if (this == &other) return *this;
+  std::destroy_at(this);
+  return *std::construct_at(this, std::move(other));
 }
 
 Sandbox::~Sandbox() { kill_and_reap(); }
