@@ -127,8 +127,8 @@ Result<void> LiveInstance::launch(const CancelToken& cancel) {
   ::clock_gettime(CLOCK_REALTIME_COARSE, &began);
   sandbox_ = BELLJAR_TRY(launch::start(plan, nullptr, {.one_shot = false, .stop = {cancel.fd(), -1}}));
   init_pid_ = sandbox_.init_pid();
-  // Not told of a sandbox that stays: `belljar agent` would take our own words about a hidden name, in a result, for the tool's,
-  // and judge the next call that names it as one that the tool asked for (AgentProgram.ItsOwnFilesAreKeptFromItsCommands).
+  // Which hidden names were used is not told of a sandbox that stays: `belljar agent` would take our own words about one, in a
+  // result, for the tool's, and judge the next call that names it as one that the tool asked for.
   sandbox_.take_exported();
   limits_->attach(init_pid_);
   runtime::lower_skipped(plan, sandbox_.skipped(), options_.prepared.report);
@@ -458,7 +458,6 @@ void LiveInstance::take_seen(ExecResult& result) {
     violation.sequence = next;
     next += violation.count;
   }
-  used_names_.add_violations(result, options_.policy, options_.rules.get(), origins());
   egress_->take(result);
 }
 

@@ -27,7 +27,6 @@
 #include "broker/broker.h"
 #include "launch/launcher.h"
 #include "runtime/limits.h"
-#include "runtime/used_names.h"
 #include "runtime/violations.h"
 #include "session/files.h"
 #include "session/live_egress.h"
@@ -175,7 +174,6 @@ class LiveInstance : public LoopHandler, public std::enable_shared_from_this<Liv
   bool finished_ = false;
   std::mutex send_mutex_;  // guards send() and signal() of sandbox_ against each other and the end; nobody waits with it held
   mutable std::mutex mutex_;
-  runtime::UsedNames used_names_;
   std::map<std::uint32_t, std::shared_ptr<CommandState>> commands_;  // guarded by mutex_
   std::map<std::uint32_t, int> pids_;                                // guarded by mutex_; also of commands that nobody waits for
   std::vector<Violation> violations_;                                // guarded by mutex_
