@@ -33,16 +33,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What can be read of it. Not a stream: its buffer throws when a process ends between open and read (ESRCH).
-std::string slurp(const std::string& path) {
-  std::string text;
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  char buffer[16384];
-  for (ssize_t got = 0; file.valid() && (got = ::read(file.get(), buffer, sizeof buffer)) > 0;)
-    text.append(buffer, static_cast<std::size_t>(got));
-  return text;
-}
-
 struct Stat {
   pid_t parent = 0;
   char state = 'Z';
@@ -51,7 +41,7 @@ struct Stat {
 
 // proc(5): "pid (name) state ppid ..."; the name may hold anything, so its end is the last parenthesis.
 Stat read_stat(pid_t pid) {
-  const std::string text = slurp(format("/proc/{}/stat", pid));
+  const std::string text = read_what_is_there(format("/proc/{}/stat", pid));
   const auto open = text.find('(');
   const auto close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close + 4 > text.size()) return {};
@@ -60,7 +50,7 @@ Stat read_stat(pid_t pid) {
 
 std::set<std::string> mounts() {
   std::set<std::string> result;
-  std::istringstream lines(slurp("/proc/thread-self/mountinfo"));
+  std::istringstream lines(read_what_is_there("/proc/thread-self/mountinfo"));
   for (std::string line; std::getline(lines, line);) result.insert(line);
   return result;
 }
@@ -69,7 +59,8 @@ std::string describe(const fs::path& path) {
   struct stat info{};
   if (::lstat(path.c_str(), &info) != 0) return "gone";
   std::string text = format("mode {:o} owner {}:{}", info.st_mode, info.st_uid, info.st_gid);
-  if (S_ISREG(info.st_mode)) text += format(" size {} hash {:x}", info.st_size, std::hash<std::string>()(slurp(path.string())));
+  if (S_ISREG(info.st_mode))
+    text += format(" size {} hash {:x}", info.st_size, std::hash<std::string>()(read_what_is_there(path.string())));
   std::error_code ignored;
   if (S_ISLNK(info.st_mode)) text += " -> " + fs::read_symlink(path, ignored).string();
   return text;
@@ -119,6 +110,16 @@ std::vector<std::string> temp_dirs_in(std::string_view line) {
 
 }  // namespace
 
+// Not a stream: its buffer throws when a process ends between open and read (ESRCH).
+std::string read_what_is_there(const std::string& path) {
+  std::string text;
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  char buffer[16384];
+  for (ssize_t got = 0; file.valid() && (got = ::read(file.get(), buffer, sizeof buffer)) > 0;)
+    text.append(buffer, static_cast<std::size_t>(got));
+  return text;
+}
+
 bool is_ours(const std::string& mount, const std::vector<std::string>& directories) {
   if (std::ranges::any_of(directories, [&](const std::string& path) { return mount.find(path) != std::string::npos; })) return true;
   const std::vector<std::string> temp_dirs = temp_dirs_in(mount);
@@ -153,7 +154,7 @@ std::map<pid_t, std::string> descendants() {
     pid_t up = stat.parent;
     for (int depth = 0; up > 1 && up != ::getpid() && depth < 200; ++depth) up = all.contains(up) ? all[up].parent : 0;
     if (up != ::getpid() || pid == ::getpid()) continue;
-    std::string words = slurp(format("/proc/{}/cmdline", pid));
+    std::string words = read_what_is_there(format("/proc/{}/cmdline", pid));
     std::ranges::replace(words, '\0', ' ');
     if (stat.name == "belljar" && is_idle_spare(pid, words, all)) {
       ::kill(pid, SIGKILL);  // what it was kept for is another test's business

@@ -34,6 +34,8 @@ class Leftovers {
   std::map<std::string, std::string> files_;
 };
 
+// Of a file below /proc, which may be gone in the midst of it.
+std::string read_what_is_there(const std::string& path);
 // Processes, not yet ended, that descend from this one; a line each: pid, name, command line.
 std::map<pid_t, std::string> descendants();
 // Whether this line of /proc/self/mountinfo may be of this test: it names a directory of it (one that was given, a TempDir of this

@@ -31,6 +31,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "support/built.h"
+#include "support/leftovers.h"
 #include "support/temp_dir.h"
 
 namespace belljar::test {
@@ -175,22 +176,14 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
 // All that were made in that state directory, also those that are being made: the directory is the test's to remove.
 void end_spares(pid_t spare, const std::vector<std::string>& env) {
   const std::string state = '\0' + ("XDG_STATE_HOME=" + value_in(env, "XDG_STATE_HOME")) + '\0';
-  const auto text_of = [](const std::filesystem::path& file) {
-    // Not a stream: its buffer throws when a process ends between open and read (ESRCH).
-    const UniqueFd in(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
-    std::string text;
-    std::array<char, 16384> buffer;
-    for (ssize_t got = 0; in.valid() && (got = ::read(in.get(), buffer.data(), buffer.size())) > 0;)
-      text.append(buffer.data(), static_cast<std::size_t>(got));
-    return text;
-  };
   for (bool found = true; found;) {
     found = false;
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
       const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid <= 0 || text_of(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos) continue;
-      if (('\0' + text_of(entry.path() / "environ")).find(state) == std::string::npos) continue;
+      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos)
+        continue;
+      if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
       found |= ::kill(pid, SIGKILL) == 0 && pid != spare;
     }
   }
@@ -227,16 +220,16 @@ Running::Running(const std::vector<std::string>& argv, const RunOptions& options
 }
 
 Running::~Running() {
+  if (pid_ > 0 && !reaped_) {
+    ::kill(-pid_, SIGKILL);
+    ::kill(pid_, SIGKILL);
+    reap(pid_);
+  }
   end_spare();
-  if (pid_ <= 0 || reaped_) return;
-  ::kill(-pid_, SIGKILL);
-  ::kill(pid_, SIGKILL);
-  reap(pid_);
 }
 
 void Running::end_spare() {
-  if (spare_ <= 0 || !reaped_) return;
-  end_spares(std::exchange(spare_, -1), environment(options_));
+  if (spare_ > 0) end_spares(std::exchange(spare_, -1), environment(options_));
 }
 
 void Running::close_output() noexcept {
