@@ -122,9 +122,11 @@ Result<std::optional<Layer>> file_layer(const std::string& path, std::string_vie
   return std::optional<Layer>(std::move(layer));
 }
 
+std::string project_policy(const std::string& workspace) { return (workspace == "/" ? "" : workspace) + "/.belljar/policy.toml"; }
+
 // The file in the workspace, written by anyone: beneath the workspace, no symbolic link on the way.
 Result<std::optional<Layer>> project_layer(const std::string& workspace) {
-  const std::string shown = (workspace == "/" ? "" : workspace) + "/.belljar/policy.toml";
+  const std::string shown = project_policy(workspace);
   const UniqueFd root(::open(workspace.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!root.valid()) return unreadable(workspace, errno, "open");
   open_how how{};
@@ -335,15 +337,17 @@ namespace {
 
 constexpr const char* kNowhere = "/nonexistent/workspace";
 
+constexpr const char* kSystemPolicy = "/etc/belljar/policy.toml";
+std::string user_policy(const policy::MergeContext& context) { return context.config_dir + "/policy.toml"; }
+
 Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context) {
   std::vector<Layer> layers;
   const auto add_layer = [&layers](std::optional<Layer> layer) {
     if (layer) layers.push_back(*std::move(layer));
   };
   add_layer(BELLJAR_TRY(environment_layer()));
-  add_layer(BELLJAR_TRY(file_layer("/etc/belljar/policy.toml", "system", context.workspace, false)));
-  if (!context.config_dir.empty())
-    add_layer(BELLJAR_TRY(file_layer(context.config_dir + "/policy.toml", "user", context.workspace, false)));
+  add_layer(BELLJAR_TRY(file_layer(kSystemPolicy, "system", context.workspace, false)));
+  if (!context.config_dir.empty()) add_layer(BELLJAR_TRY(file_layer(user_policy(context), "user", context.workspace, false)));
   if (context.workspace != kNowhere) add_layer(BELLJAR_TRY(project_layer(context.workspace)));
   if (is_file_name(flags.policy)) add_layer(BELLJAR_TRY(file_layer(flags.policy, "policy", context.workspace, true)));
   add_layer(BELLJAR_TRY(warm_layer()));
@@ -382,6 +386,14 @@ Result<LoadedPolicy> load(const PolicyFlags& flags, policy::MergeContext context
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags) {
   const std::string home = place_variable("HOME");
   return load(flags, make_context(BELLJAR_TRY(find_workspace(flags.workspace, home)), home));
+}
+
+std::vector<std::string> policy_files(const PolicyFlags& flags, const policy::MergeContext& context) {
+  std::vector<std::string> files{kSystemPolicy};
+  if (!context.config_dir.empty()) files.push_back(user_policy(context));
+  files.push_back(project_policy(context.workspace));
+  if (is_file_name(flags.policy)) files.push_back(flags.policy);
+  return files;
 }
 
 Result<LoadedPolicy> load_without_workspace(const PolicyFlags& flags) {

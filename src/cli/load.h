@@ -25,6 +25,8 @@ struct LoadedPolicy {
 // --policy, then the flags. Absent files are fine; one that cannot be read is an error. A file that lies inside the workspace,
 // whichever it is, may only narrow. Errors: kInvalidArgument, kNotFound, kPermissionDenied; each with the file.
 Result<LoadedPolicy> load_policy(const PolicyFlags& flags);
+// The files that it reads or looks for, in that order.
+std::vector<std::string> policy_files(const PolicyFlags& flags, const policy::MergeContext& context);
 // The part of it that holds in every workspace: for checks before there is one.
 Result<LoadedPolicy> load_without_workspace(const PolicyFlags& flags);
 

@@ -186,7 +186,7 @@ Result<runtime::RunOutcome> run_first(const RunFlags& flags, policy::Choice& cho
   const backend::Host& host = spare != nullptr ? spare->host() : plain;
   runtime::RunSettings settings = make_settings(flags, loaded.effective, place.workspace);
   settings.spare = spare;
-  if (spare == nullptr && loaded.effective.policy.warm && why_not_warm(flags, loaded).empty())
+  if (spare == nullptr && loaded.effective.policy.warm && can_be_warm(flags, loaded))
     settings.on_started = [&](int) { start_spare(words_of_run(flags)); };
   settings.on_ready = [&, told = settings.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
@@ -270,7 +270,7 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   const Policy& policy = loaded.effective.policy;
   policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, ""));
   if (spare != nullptr) {
-    if (!why_not_warm(flags, loaded).empty()) return Error(Code::kFailedPrecondition, "no spare can stand for this run");
+    if (!can_be_warm(flags, loaded)) return Error(Code::kFailedPrecondition, "no spare can stand for this run");
     spare->attend(command, loaded, record);
   } else {
     make_agent_state(loaded);

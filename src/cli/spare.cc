@@ -4,7 +4,7 @@
 // front and another command behind. It goes the whole way of a run until the sandbox is there, then waits at its door. So there is
 // no second way to make a sandbox, and what a spare is for cannot differ from what a run would make: only from when.
 //
-// Hence the checks of why_not(). The client must be in everything that a command inherits what the spare is (warm/caller.h), have
+// Hence the checks of fit_of(). The client must be in everything that a command inherits what the spare is (warm/caller.h), have
 // the same words, variables and directory byte by byte, and the host must still be what the plan was made from: the policy files
 // and everything that the backend asked (backend/paths/witness.h). Whatever differs, the client starts cold; where it was the host,
 // the spare ends, since nothing will make it right again.
@@ -23,7 +23,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -106,24 +105,21 @@ bool names_processes_files(const RunFlags& flags, const LoadedPolicy& loaded) {
 
 }  // namespace
 
-std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
+bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   const Policy& policy = loaded.effective.policy;
-  if (flags.txn || flags.txn_name) return "a transaction is begun by its run";
-  if (!flags.audit.file.empty() || !flags.audit.rotate.empty()) return "a trail is opened before the sandbox is planned";
-  if (flags.verbose) return "--verbose tells of a start";
-  if (flags.pty) return "a terminal belongs to its run";
+  // Begun by its run; opened before the sandbox is planned; telling of a start; a terminal of its run.
+  if (flags.txn || flags.txn_name || !flags.audit.file.empty() || !flags.audit.rotate.empty() || flags.verbose || flags.pty)
+    return false;
   const auto order = policy::backend_order(policy.backend, policy.fallback, policy.isolation);
-  if (!order || *order != std::vector<std::string>{"native"} || !flags.choose.tried.empty())
-    return "only the native backend has spares";
-  if (policy.mode != Mode::kWorkspaceWrite && policy.mode != Mode::kReadOnly) return "its mode has no file rules";
-  if (policy.profile.starts_with("agent-")) return "an agent's profile is for its program alone";
-  if (policy.filesystem.siblings == Siblings::kHidden) return "other workspaces are hidden as they are at the start";
-  if (policy.filesystem.caches == Caches::kWorkspace) return "one sandbox at a time has the workspace's caches";
-  if (!policy.filesystem.volumes.empty()) return "volumes are made at the start";
-  if (policy::wants_interception(policy.network)) return "what looks into TLS is another program";
-  if (names_processes_files(flags, loaded)) return "a path in it is another file for each process";
-  if (!text_of(flags)) return "its words are not those of a run with one command";
-  return {};
+  if (!order || *order != std::vector<std::string>{"native"} || !flags.choose.tried.empty()) return false;
+  if (policy.mode != Mode::kWorkspaceWrite && policy.mode != Mode::kReadOnly) return false;
+  if (policy.profile.starts_with("agent-")) return false;  // for its program alone
+  // Hidden as they are at the start; one sandbox at a time has them; made at the start.
+  if (policy.filesystem.siblings == Siblings::kHidden || policy.filesystem.caches == Caches::kWorkspace ||
+      !policy.filesystem.volumes.empty())
+    return false;
+  if (policy::wants_interception(policy.network)) return false;  // another program's
+  return !names_processes_files(flags, loaded) && text_of(flags);
 }
 
 warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_command(flags), own_environment(), own_directory()}; }
@@ -162,35 +158,25 @@ void RunSpare::attend(Command& command, LoadedPolicy& loaded, RunRecord& record)
   record_ = &record;
 }
 
-// What was read before there was a host to ask.
+// What was read before there was a host to ask: names as they were given, since the links on their way decide.
 void RunSpare::note_files(const LoadedPolicy& loaded) const {
   const policy::MergeContext& context = loaded.context;
-  std::vector<std::string> files{"/etc/belljar/policy.toml",  context.workspace + "/.belljar/policy.toml",
-                                 context.workspace + "/.git", "/etc/passwd",
-                                 context.workspace,           context.cwd};
-  if (!context.config_dir.empty()) files.push_back(context.config_dir + "/policy.toml");
-  const auto from_here = [this](const std::string& path) { return path.starts_with('/') ? path : words_.cwd + "/" + path; };
-  const std::string& named = flags_.policy.policy;
-  if (named.find('/') != std::string::npos || named.ends_with(".toml") || named.ends_with(".json"))
-    files.push_back(from_here(named));
-  for (const std::string& file : files) host_.note_file(file);
-  if (!flags_.policy.workspace.empty()) host_.note_file(from_here(flags_.policy.workspace.back()));
+  std::vector<std::string> files = policy_files(flags_.policy, context);
+  files.insert(files.end(), {"/etc/passwd", context.workspace, context.workspace + "/.git", context.cwd});
+  if (!flags_.policy.workspace.empty()) files.push_back(flags_.policy.workspace.back());
+  for (const std::string& file : files) {
+    if (!file.empty()) host_.note_file(file.starts_with('/') ? file : words_.cwd + "/" + file);
+  }
 }
 
-std::string RunSpare::why_not(const warm::Visitor& visitor, bool& stale) {
-  stale = false;
-  if (visitor.proof != proof_) return "it may not look into this process";
-  if (visitor.run.kind() != kind_) return "another kind of run";
-  if (visitor.inherited != inherited_) return "other limits or priorities";
-  if (!visitor.caller || visitor.has_left()) return "it is gone";
-  if (*visitor.caller != own_) return "another kind of process";
-  stale = true;
+RunSpare::Fit RunSpare::fit_of(const warm::Visitor& visitor) {
+  if (visitor.proof != proof_ || visitor.run.kind() != kind_ || visitor.inherited != inherited_ || visitor.caller != own_ ||
+      visitor.has_left())
+    return Fit::kAnother;
   const policy::MergeContext& context = loaded_->context;
-  if (!context.repository.empty() && kernel::repository_of_worktree(context.workspace) != context.repository)
-    return "another repository";
-  if (std::string path = host_.changed(); !path.empty()) return path;
-  stale = false;
-  return {};
+  const bool same_repository =
+      context.repository.empty() || kernel::repository_of_worktree(context.workspace) == context.repository;
+  return same_repository && host_.changed().empty() ? Fit::kServes : Fit::kStale;
 }
 
 std::string RunSpare::told() const {
@@ -202,21 +188,20 @@ std::string RunSpare::told() const {
                 policy::json_text(loaded_->context.workspace), policy::json_text(options), usage.memory.count);
 }
 
-Result<const front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
+Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
   warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_, since_));
-  if (!door.has_others()) start_spare(words_);
+  start_spare(words_);
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
     auto visitor = door.next(left, sandbox_pidfd);
     if (!visitor) return over("nobody came, or its place is gone");
     if (visitor->ask == warm::wire::Ask::kRun) {
-      bool stale = false;
-      const std::string why = why_not(*visitor, stale);
-      if (!why.empty()) (void)visitor->answer(warm::wire::Say::kRefused);
-      if (stale) return over(why);
-      if (!why.empty()) continue;
-      alone_ = !door.has_others();
+      const Fit fit = fit_of(*visitor);
+      if (fit != Fit::kServes) (void)visitor->answer(warm::wire::Say::kRefused);
+      if (fit == Fit::kStale) return over("the host has changed");
+      if (fit == Fit::kAnother) continue;
+      alone_ = warm::has_room(words_, inherited_);
       door.close();
       BELLJAR_CHECK(take(*std::move(visitor), env));
       return this;
@@ -274,15 +259,14 @@ void RunSpare::finish(int exit_code) {
 
 int RunSpare::fd() const noexcept { return client_->connection.get(); }
 
-std::optional<int> RunSpare::next() const noexcept {
-  constexpr int kPassed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
+std::optional<int> RunSpare::next() noexcept {
   warm::wire::Signal signal;
   const ssize_t size = ::recv(client_->connection.get(), &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
-  if (size == sizeof signal && std::ranges::find(kPassed, signal.number) != std::end(kPassed)) return signal.number;
-  gone_ = size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR);
+  if (size == sizeof signal) return signal.number;
+  if (size == 0 || (size < 0 && errno != EAGAIN && errno != EINTR)) ::kill(::getpid(), SIGKILL);
   return std::nullopt;
 }
 
-void RunSpare::stop() const noexcept { (void)client_->answer(warm::wire::Say::kStop); }
+void RunSpare::stop() noexcept { (void)client_->answer(warm::wire::Say::kStop); }
 
 }  // namespace belljar::cli

@@ -25,8 +25,8 @@ namespace belljar::cli {
 // The first word of a spare's command line, before `run`.
 inline constexpr std::string_view kSpareWord = "__spare";
 
-// Why no spare can stand for a run with these options and this policy, one clause; empty: one can.
-std::string why_not_warm(const RunFlags& flags, const LoadedPolicy& loaded);
+// Whether a spare can stand for a run with these options and this policy.
+bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded);
 
 // Starts a process that makes a spare for the next run with these words. Nothing comes of it where there are enough.
 void start_spare(const warm::RunWords& words);
@@ -48,17 +48,17 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   // The run is over and everything is written: tells the client.
   void finish(int exit_code);
 
-  Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
+  Result<front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
   void begun() override;
 
   int fd() const noexcept override;
-  std::optional<int> next() const noexcept override;
-  bool gone() const noexcept override { return gone_; }
-  void stop() const noexcept override;
+  std::optional<int> next() noexcept override;
+  void stop() noexcept override;
 
  private:
   explicit RunSpare(RunFlags& flags) : flags_(flags) {}
-  std::string why_not(const warm::Visitor& visitor, bool& stale);
+  enum class Fit { kServes, kAnother, kStale };  // kStale: the host is another, and nobody can be served any more
+  Fit fit_of(const warm::Visitor& visitor);
   Result<void> take(warm::Visitor visitor, std::vector<std::string>& env);
   std::string told() const;
 
@@ -77,7 +77,6 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
   std::optional<warm::Visitor> client_;
   bool alone_ = false;  // no other spare of its kind is there
-  mutable bool gone_ = false;
 };
 
 }  // namespace belljar::cli

@@ -29,9 +29,9 @@ int show_or_stop(const WarmFlags& flags) {
   const auto kept = warm::ask_all(flags.stop ? warm::wire::Ask::kEnd : warm::wire::Ask::kTell);
   std::string text;
   std::size_t told = 0;
-  for (const warm::Kept& one : kept) {
-    if (one.text.empty()) continue;
-    text += flags.json ? one.text + "\n" : line_of_spare(one.text);
+  for (const std::string& one : kept) {
+    if (one.empty()) continue;
+    text += flags.json ? one + "\n" : line_of_spare(one);
     ++told;
   }
   if (told < kept.size())

@@ -18,8 +18,10 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <iterator>
 #include <utility>
 
 namespace belljar::front {
@@ -29,6 +31,10 @@ constexpr int kEnding[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 constexpr int kOthers[] = {SIGUSR1, SIGUSR2, SIGWINCH, SIGTSTP, SIGCONT};
 // Blocked, not ignored: ignoring would be inherited by the command, and blocked these calls fail with EPIPE, EFBIG or EIO.
 constexpr int kAsErrno[] = {SIGPIPE, SIGXFSZ, SIGTTOU, SIGTTIN};
+
+bool is_passed_on(int signal) noexcept {
+  return std::ranges::find(kEnding, signal) != std::end(kEnding) || std::ranges::find(kOthers, signal) != std::end(kOthers);
+}
 
 bool is_ignored(int signal) noexcept {
   struct sigaction action{};
@@ -64,13 +70,13 @@ Result<Signals> Signals::open(Mode take) {
   return signals;
 }
 
-Result<Signals> Signals::open_remote(const RemoteEnd& connection) {
+Result<Signals> Signals::open_remote(RemoteEnd& end) {
   Signals signals = BELLJAR_TRY(open(Mode::kNone));
-  signals.remote_ = &connection;
+  signals.remote_ = &end;
   return signals;
 }
 
-void Signals::stop() const noexcept {
+void Signals::stop() noexcept {
   if (remote_ != nullptr) remote_->stop();
   else ::kill(::getpid(), SIGSTOP);
 }
@@ -103,8 +109,7 @@ Signals::~Signals() {
 std::optional<int> Signals::next() noexcept {
   if (remote_ != nullptr) {
     const auto signal = remote_->next();
-    if (!signal && remote_->gone()) ::kill(::getpid(), SIGKILL);
-    return signal;
+    return signal && is_passed_on(*signal) ? signal : std::nullopt;
   }
   signalfd_siginfo info{};
   if (!fd_.valid() || read(fd_.get(), &info, sizeof info) != sizeof info) return std::nullopt;

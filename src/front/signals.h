@@ -14,10 +14,10 @@ namespace belljar::front {
 class RemoteEnd {
  public:
   virtual ~RemoteEnd() = default;
-  virtual int fd() const noexcept = 0;                   // readable: next() has something
-  virtual std::optional<int> next() const noexcept = 0;  // a signal that it got
-  virtual bool gone() const noexcept = 0;                // it was killed
-  virtual void stop() const noexcept = 0;
+  virtual int fd() const noexcept = 0;  // readable: next() has something
+  // A signal that it got. Where it was killed, this process is, too, as it would have been in its place.
+  virtual std::optional<int> next() noexcept = 0;
+  virtual void stop() noexcept = 0;
 };
 
 // While it lives, the calling thread's INT TERM HUP QUIT USR1 USR2 WINCH TSTP CONT arrive at fd() instead of acting on us, and
@@ -27,9 +27,8 @@ class Signals {
  public:
   enum class Mode { kForwarded, kNone };  // kNone: a host program keeps its signals, fd() is -1
   static Result<Signals> open(Mode take);
-  // Of another process that is the caller's end of this front: what it gets arrives over `connection`, which must outlive this.
-  // When it is gone, this process is killed, as it would have been in its place.
-  static Result<Signals> open_remote(const RemoteEnd& connection);
+  // Of another process that is the caller's end of this front: what it gets arrives over `end`, which must outlive this.
+  static Result<Signals> open_remote(RemoteEnd& end);
   Signals(Signals&& other) noexcept;
   Signals& operator=(Signals&&) = delete;
   ~Signals();
@@ -39,12 +38,12 @@ class Signals {
   int ending_fd() const noexcept { return ending_fd_.get(); }
   std::optional<int> next() noexcept;
   // Stops us, or who is the caller's end, by SIGSTOP.
-  void stop() const noexcept;
+  void stop() noexcept;
 
  private:
   Signals() = default;
   UniqueFd fd_, ending_fd_;
-  const RemoteEnd* remote_ = nullptr;
+  RemoteEnd* remote_ = nullptr;
   sigset_t old_{};
   bool active_ = true;
 };

@@ -282,7 +282,7 @@ class Runner {
   const std::string& workspace_;
   const RunSettings& settings_;
   const Interception* interception_;
-  const front::RemoteEnd* remote_ = nullptr;
+  front::RemoteEnd* remote_ = nullptr;
   std::optional<LimitSet> limits_;
   timespec began_{};
   RunOutcome ran_;

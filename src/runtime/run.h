@@ -28,7 +28,7 @@ class Spare {
   virtual ~Spare() = default;
   // The sandbox is there. Waits until somebody is to have it, and writes the command and the streams (descriptors 0, 1, 2) where
   // the run has them; `env`: the command's, as it was planned. Errors: nobody is to have it; then it ends.
-  virtual Result<const front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) = 0;
+  virtual Result<front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) = 0;
   // The command is being started.
   virtual void begun() = 0;
 };

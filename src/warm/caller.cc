@@ -23,6 +23,7 @@
 
 #include "base/format.h"
 #include "base/unique_fd.h"
+#include "kernel/small_file.h"
 
 namespace belljar::warm {
 namespace {
@@ -65,27 +66,21 @@ std::uint64_t ignored_signals(std::string_view status) {
   return set & ~kOfLibc;
 }
 
-std::string text_of(const UniqueFd& process, const char* name) {
-  char text[8192];  // one read: procfs(5) writes such files in one go
-  const UniqueFd file(::openat(process.get(), name, O_RDONLY | O_CLOEXEC));
-  const ssize_t size = file.valid() ? ::read(file.get(), text, sizeof text) : 0;
-  return size > 0 ? std::string(text, static_cast<std::size_t>(size)) : std::string();
-}
-
 }  // namespace
 
 std::optional<Caller> Caller::look_at(pid_t pid) {
   const UniqueFd process(::open(format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!process.valid()) return std::nullopt;
   Caller caller;
-  const std::string status = text_of(process, "status");
+  const auto text_of = [&](const char* name) { return kernel::read_small_file(process.get(), name).value_or(""); };
+  const std::string status = text_of("status");
   if (status.empty()) return std::nullopt;
   caller.status = rights_of(status);
   caller.ignored = ignored_signals(status);
-  caller.groups = text_of(process, "cgroup");
-  caller.label = text_of(process, "attr/current");  // none without a security module that has labels
-  caller.oom = text_of(process, "oom_score_adj");
-  caller.dumps = text_of(process, "coredump_filter");
+  caller.groups = text_of("cgroup");
+  caller.label = text_of("attr/current");  // none without a security module that has labels
+  caller.oom = text_of("oom_score_adj");
+  caller.dumps = text_of("coredump_filter");
   constexpr const char* kFiles[] = {
       "ns/user", "ns/mnt", "ns/pid", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/time", "ns/pid_for_children",
       "cwd",     "root",   "exe"};

@@ -116,33 +116,6 @@ bool split(std::string_view bytes, std::vector<std::string>& into) {
   return true;
 }
 
-}  // namespace
-
-wire::Words RunWords::parts() const { return wire::words_of(static_cast<int>(argv.size()), pointers_to(argv).data()); }
-
-std::string RunWords::kind() const {
-  std::string kind;
-  wire::each_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(),
-                     [&kind](const char* text) { kind.append(text).push_back('\0'); });
-  return kind;
-}
-
-std::uint64_t RunWords::hash(const wire::Inherited& inherited) const {
-  return wire::hash_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(), inherited);
-}
-
-bool Visitor::answer(wire::Say say, int value) const noexcept {
-  const wire::Answer answer{say, value};
-  return ::send(connection.get(), &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
-}
-
-bool Visitor::has_left() const noexcept {
-  pollfd wait{connection.get(), POLLRDHUP, 0};
-  return ::poll(&wait, 1, 0) != 0;
-}
-
-namespace {
-
 // `warm --stop` leaves its time, for spares that were being made then.
 constexpr const char* kStopped = ".stopped";
 
@@ -207,8 +180,27 @@ void end_oldest(const std::string& folder) {
 
 }  // namespace
 
-void make_directory() {
-  if (const std::string folder = directory(); !folder.empty()) make_directories(folder);
+wire::Words RunWords::parts() const { return wire::words_of(static_cast<int>(argv.size()), pointers_to(argv).data()); }
+
+std::string RunWords::kind() const {
+  std::string kind;
+  wire::each_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(),
+                     [&kind](const char* text) { kind.append(text).push_back('\0'); });
+  return kind;
+}
+
+std::uint64_t RunWords::hash(const wire::Inherited& inherited) const {
+  return wire::hash_of_kind(parts(), pointers_to(argv).data(), pointers_to(environment).data(), cwd.c_str(), inherited);
+}
+
+bool Visitor::answer(wire::Say say, int value) const noexcept {
+  const wire::Answer answer{say, value};
+  return ::send(connection.get(), &answer, sizeof answer, MSG_NOSIGNAL) == sizeof answer;
+}
+
+bool Visitor::has_left() const noexcept {
+  pollfd wait{connection.get(), POLLRDHUP, 0};
+  return ::poll(&wait, 1, 0) != 0;
 }
 
 bool Visitor::await_go() noexcept {
@@ -219,6 +211,10 @@ bool Visitor::await_go() noexcept {
   const auto got = kernel::receive_fds<3>(connection.get(), go, sizeof go, MSG_DONTWAIT);
   for (std::size_t i = 0; i < got.count; ++i) streams[i] = UniqueFd(got.fds[i]);
   return got.size == sizeof go[0] && !got.cut && got.count == 3 && go[0].number == wire::kGo;
+}
+
+void make_directory() {
+  if (const std::string folder = directory(); !folder.empty()) make_directories(folder);
 }
 
 std::string directory() {
@@ -244,9 +240,9 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited,
   if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
   if (was_stopped(folder, since)) return Error(Code::kCanceled, "spares were told to end");
   end_oldest(folder);
-  door.kind_ = words.hash(inherited);
+  const std::uint64_t kind = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
-    std::string path = path_in(folder, door.kind_, slot);
+    std::string path = path_in(folder, kind, slot);
     auto listener = listen_at(path);
     if (!listener && listener.error().code() == Code::kAlreadyExists) continue;
     door.listener_ = BELLJAR_TRY(std::move(listener));
@@ -327,28 +323,19 @@ std::optional<Visitor> Door::receive(UniqueFd connection) const {
   return visitor;
 }
 
-bool Door::has_others() const {
-  const std::string folder = path_.substr(0, path_.rfind('/'));
-  for (int slot = 0; slot < wire::kSlots; ++slot) {
-    const std::string path = path_in(folder, kind_, slot);
-    if (path != path_ && ::access(path.c_str(), F_OK) != 0) return false;
-  }
-  return true;
-}
-
 bool tell(const Visitor& visitor, std::string_view text) noexcept {
   text = text.substr(0, kMostText);
   return ::send(visitor.connection.get(), text.data(), text.size(), MSG_NOSIGNAL) >= 0;
 }
 
-std::vector<Kept> ask_all(wire::Ask ask) {
+std::vector<std::string> ask_all(wire::Ask ask) {
   const std::string folder = directory();
   if (ask == wire::Ask::kEnd && !folder.empty()) note_stop(folder);
-  std::vector<Kept> kept;
-  for (std::string& path : sockets_in(folder)) {
-    if (auto text = ask_at(path, ask)) kept.push_back({std::move(path), *std::move(text)});
+  std::vector<std::string> answers;
+  for (const std::string& path : sockets_in(folder)) {
+    if (auto text = ask_at(path, ask)) answers.push_back(*std::move(text));
   }
-  return kept;
+  return answers;
 }
 
 }  // namespace belljar::warm

@@ -59,8 +59,6 @@ class Door {
   // The next visitor of this user; nullopt: none came within `patience`, or `also` became readable (-1: none), or the socket is
   // gone.
   std::optional<Visitor> next(std::chrono::milliseconds patience, int also);
-  // Whether all other slots of the kind are taken.
-  bool has_others() const;
   // Nobody comes any more; who waits is turned away.
   void close() noexcept;
 
@@ -69,7 +67,6 @@ class Door {
   std::optional<Visitor> receive(UniqueFd connection) const;
 
   std::string path_;
-  std::uint64_t kind_ = 0;
   ino_t inode_ = 0;
   UniqueFd listener_, watch_;
 };
@@ -81,12 +78,9 @@ bool has_room(const RunWords& words, const wire::Inherited& inherited);
 std::string directory();
 void make_directory();
 
-struct Kept {
-  std::string path;
-  std::string text;  // what the spare says of itself; empty: it does not answer
-};
-// Asks each spare that is there; with kEnd they end. Sockets of those that were killed are removed.
-std::vector<Kept> ask_all(wire::Ask ask);
+// Asks each spare that is there; with kEnd they end. What each says of itself; empty: it does not answer. Sockets of those that
+// were killed are removed.
+std::vector<std::string> ask_all(wire::Ask ask);
 // For a spare's answer to kTell.
 bool tell(const Visitor& visitor, std::string_view text) noexcept;
 

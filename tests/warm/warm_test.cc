@@ -218,10 +218,10 @@ TEST_F(WarmDoor, HasTwoPlacesAndFreesThemWithItsEnd) {
   {
     auto one = Door::open(words_, {}, {});
     ASSERT_TRUE(one);
-    EXPECT_FALSE(one->has_others());
+    EXPECT_TRUE(has_room(words_, {}));
     auto two = second();
     ASSERT_TRUE(two);
-    EXPECT_TRUE(one->has_others());
+    EXPECT_FALSE(has_room(words_, {}));
     auto three = second();
     ASSERT_FALSE(three);
     EXPECT_EQ(three.error().code(), Code::kAlreadyExists);

@@ -17,16 +17,13 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <climits>
 #include <cstddef>
-#include <cstdlib>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -36,6 +33,7 @@
 
 #include "base/paths.h"
 #include "base/read_file.h"
+#include "base/real_path.h"
 #include "base/unique_fd.h"
 
 namespace belljar::backend {
@@ -50,11 +48,6 @@ bool is_of_this_kernel(const std::string& directory) noexcept {
   struct statfs status{};
   return ::statfs(directory.c_str(), &status) == 0 &&
          std::ranges::find(kKnown, static_cast<long>(status.f_type)) != std::end(kKnown);
-}
-
-std::optional<std::string> real_path_of(const std::string& path) {
-  char buffer[PATH_MAX];
-  return ::realpath(path.c_str(), buffer) == nullptr ? std::nullopt : std::optional<std::string>(buffer);
 }
 
 }  // namespace
@@ -112,29 +105,26 @@ Witness::Folder& Witness::folder_at(const std::string& path) const {
   return folder;
 }
 
-void Witness::note(const std::string& path) const {
-  if (!path.starts_with('/') || path == "/") return;
-  Folder& folder = folder_at(parent_of(path));
-  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
-  if (folder.children.contains(name)) return;
-  const Contents found = contents_of(path, AT_SYMLINK_NOFOLLOW);
-  folder.children.emplace(name, found.identity);
+const Witness::Identity* Witness::note(const std::string& path) const {
+  if (!path.starts_with('/') || path == "/") return nullptr;
+  auto& children = folder_at(parent_of(path)).children;
+  const std::string name = path.substr(path.rfind('/') + 1);
+  const auto known = children.find(name);
+  if (known != children.end()) return &known->second;
+  return &children.emplace(name, contents_of(path, AT_SYMLINK_NOFOLLOW).identity).first->second;
 }
 
 PathFacts Witness::facts(const std::string& path) const {
-  note(path);
+  const Identity* const noted = note(path);
   PathFacts facts = RealHost::facts(path);
-  const auto folder = folders_.find(parent_of(path));
-  if (folder == folders_.end() || path == "/") return facts;
-  const auto noted = folder->second.children.find(std::string_view(path).substr(path.rfind('/') + 1));
-  if (noted != folder->second.children.end() && noted->second.there == (facts.kind == PathKind::kAbsent)) torn_ = path;
+  if (noted != nullptr && noted->there == (facts.kind == PathKind::kAbsent)) torn_ = path;
   return facts;
 }
 
 std::optional<std::string> Witness::canonical(const std::string& path) const {
   note(path);
   auto real = RealHost::canonical(path);
-  if (real != path && (real || facts(path).kind != PathKind::kAbsent)) links_.emplace(path, real);
+  if (real != path && (real || facts(path).kind != PathKind::kAbsent)) links_.emplace(path, real.value_or(""));
   return real;
 }
 
@@ -217,7 +207,7 @@ std::string Witness::changed() {
     if (is_open_now(path) != open) return path;
   }
   for (const auto& [path, real] : links_) {
-    if (real_path_of(path) != real) return path;
+    if (real_path(path) != real) return path;
   }
   return {};
 }

@@ -62,16 +62,16 @@ class Witness final : public RealHost {
   static Contents text_of(const std::string& path);
   bool is_open_now(const std::string& path) const;
   Folder& folder_at(const std::string& path) const;
-  void note(const std::string& path) const;
+  const Identity* note(const std::string& path) const;  // nullptr: of "/", or of what is no absolute path
   void take_events();
   static std::string changed_in(const std::string& path, const Folder& folder, bool all);
 
   mutable std::map<std::string, Folder, std::less<>> folders_;
   mutable std::unordered_multimap<int, Folder*> watched_;
   mutable std::map<std::string, Contents, std::less<>> files_;
-  mutable std::map<std::string, bool, std::less<>> open_;                         // open_to_command()
-  mutable std::map<std::string, std::optional<std::string>, std::less<>> links_;  // real paths that lead through links
-  mutable std::string torn_;  // a path that changed between our look and the plan's
+  mutable std::map<std::string, bool, std::less<>> open_;          // open_to_command()
+  mutable std::map<std::string, std::string, std::less<>> links_;  // real paths that lead through links; empty: nowhere
+  mutable std::string torn_;                                       // a path that changed between our look and the plan's
   UniqueFd events_, mounts_;
 };
 
