@@ -162,8 +162,9 @@ void RunSpare::attend(Command& command, LoadedPolicy& loaded, RunRecord& record)
 void RunSpare::note_files(const LoadedPolicy& loaded) const {
   const policy::MergeContext& context = loaded.context;
   std::vector<std::string> files = policy_files(flags_.policy, context);
-  files.insert(files.end(), {"/etc/passwd", context.workspace, context.workspace + "/.git", context.cwd});
+  files.insert(files.end(), {"/etc/passwd", context.workspace, context.workspace + "/.git", context.cwd, own_variable("HOME")});
   if (!flags_.policy.workspace.empty()) files.push_back(flags_.policy.workspace.back());
+  if (!flags_.policy.cwd.empty()) files.push_back(flags_.policy.cwd);
   for (const std::string& file : files) {
     if (!file.empty()) host_.note_file(file.starts_with('/') ? file : words_.cwd + "/" + file);
   }

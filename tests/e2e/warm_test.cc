@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -331,6 +332,37 @@ TEST_F(Warm, AConfinedCallerIsNotServed) {
   EXPECT_EQ(as("free", "echo x > made").exit_code, 0) << "the twin";
   EXPECT_NE(spares(), before) << "and it was warm";
   EXPECT_TRUE(fs::exists(workspace_ / "made"));
+}
+
+// What the plan was made for is another place now, though nothing that it was made of has changed.
+TEST_F(Warm, WhereALinkLeadsIsPartOfIt) {
+  for (const char* name : {"one", "two"}) {
+    fs::create_directories(home_ / (std::string(name) + "/.ssh"));
+    fs::create_directories(workspace_ / name);
+    if (is_root()) fs::permissions(workspace_ / name, fs::perms::all);
+  }
+  fs::create_symlink("one", home_ / "link");
+  fs::create_symlink("one", workspace_ / "link");
+  RunOptions linked = options();
+  linked.env["HOME"] = home_ / "link";
+  const std::vector<std::string> at_home = {"-c", "ls " + home_ / "two/.ssh" + " 2>&1"};
+  const std::vector<std::string> in_link = {"--cwd", "link", "-c", "pwd -P"};
+  for (const auto& [args, settings, link] :
+       {std::tuple(at_home, linked, home_ / "link"), std::tuple(in_link, options(), workspace_ / "link")}) {
+    std::vector<std::string> quiet = args;
+    quiet.back() = "true";
+    make_ready(quiet, settings);
+    EXPECT_TRUE(again(args, settings).warm) << "the twin";
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+    fs::remove(link);
+    fs::create_symlink("two", link);
+    std::vector<std::string> cold = args;
+    cold.insert(cold.begin(), "run");
+    const Outcome after = again(args, settings).outcome, without = belljar(cold, settings);
+    EXPECT_EQ(after.out, without.out);
+    EXPECT_EQ(after.exit_code, without.exit_code);
+    stop();
+  }
 }
 
 // What a spare would open by that name is its own.
