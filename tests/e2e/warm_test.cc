@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 class Warm : public Run {
  protected:
-  void TearDown() override { stop(); }
+  void TearDown() override { end_spares(state_.path()); }
 
   RunOptions options() const {
     RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path()};

@@ -173,27 +173,6 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
   return pid;
 }
 
-// All that were made in that state directory, also those that are being made: the directory is the test's to remove.
-void end_spares(pid_t spare, const std::vector<std::string>& env) {
-  const std::string state = '\0' + ("XDG_STATE_HOME=" + value_in(env, "XDG_STATE_HOME")) + '\0';
-  for (bool found = true; found;) {
-    found = false;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-      const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos)
-        continue;
-      if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
-      found |= ::kill(pid, SIGKILL) == 0 && pid != spare;
-    }
-  }
-  ::kill(spare, SIGKILL);
-  reap(spare);
-  // Their sockets, which the next one would be taken for.
-  std::error_code ignored;
-  std::filesystem::remove_all(place_of_spares(env), ignored);
-}
-
 }  // namespace
 
 Running::Running(const std::vector<std::string>& argv, const RunOptions& options)
@@ -229,7 +208,10 @@ Running::~Running() {
 }
 
 void Running::end_spare() {
-  if (spare_ > 0) end_spares(std::exchange(spare_, -1), environment(options_));
+  if (spare_ <= 0) return;
+  end_spares(value_in(environment(options_), "XDG_STATE_HOME"));
+  ::kill(spare_, SIGKILL);  // where it had none
+  reap(std::exchange(spare_, -1));
 }
 
 void Running::close_output() noexcept {
@@ -305,6 +287,24 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
   if (outcome.output_held) stream << ", output held by a survivor";
   const auto shown = [](const std::string& text) { return escaped(std::string_view(text).substr(0, 4000)); };
   return stream << "\n  stdout: " << shown(outcome.out) << "\n  stderr: " << shown(outcome.err);
+}
+
+void end_spares(const std::string& state_home) {
+  const std::string state = '\0' + ("XDG_STATE_HOME=" + state_home) + '\0';
+  for (bool found = true; found;) {
+    found = false;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos)
+        continue;
+      if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
+      found |= ::kill(pid, SIGKILL) == 0;
+    }
+  }
+  // Their sockets, which the next one would be taken for.
+  std::error_code ignored;
+  std::filesystem::remove_all(state_home + "/belljar/warm", ignored);
 }
 
 bool runs_are_warm() {

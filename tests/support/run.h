@@ -91,6 +91,8 @@ class Running {
 
 Outcome run(const std::vector<std::string>& argv, const RunOptions& options = {});
 
+// Ends all that `run --warm` keeps in that state directory, also what is being made: the directory is the test's to remove.
+void end_spares(const std::string& state_home);
 // BELLJAR_WARM=1: then they have a state directory, too.
 bool runs_are_warm();
 
