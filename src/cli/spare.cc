@@ -190,20 +190,18 @@ std::string RunSpare::told() const {
 }
 
 Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
-  warm::Door door = BELLJAR_TRY(warm::Door::open(words_, inherited_, since_));
+  door_.emplace(BELLJAR_TRY(warm::Door::open(words_, inherited_, since_)));
   start_spare(words_);
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - std::chrono::steady_clock::now());
-    auto visitor = door.next(left, sandbox_pidfd);
+    auto visitor = door_->next(left, sandbox_pidfd);
     if (!visitor) return over("nobody came, or its place is gone");
     if (visitor->ask == warm::wire::Ask::kRun) {
       const Fit fit = fit_of(*visitor);
       if (fit != Fit::kServes) (void)visitor->answer(warm::wire::Say::kRefused);
       if (fit == Fit::kStale) return over("the host has changed");
       if (fit == Fit::kAnother) continue;
-      alone_ = warm::has_room(words_, inherited_);
-      door.close();
       BELLJAR_CHECK(take(*std::move(visitor), env));
       return this;
     }
@@ -245,8 +243,11 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
   return open_report(flags_, *loaded_, *record_);
 }
 
-// The next one is made meanwhile where a run that came now would find none; else when there is nothing that it could disturb.
+// Who came meanwhile and waits at the door is turned away, which costs the command nothing any more. The next one is made meanwhile
+// where a run that came now would find none; else when there is nothing that it could disturb.
 void RunSpare::begun() {
+  alone_ = warm::has_room(words_, inherited_);
+  door_->close();
   if (alone_) start_spare(words_);
 }
 

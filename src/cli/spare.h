@@ -75,6 +75,7 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   std::string proof_;
   UniqueFd proof_file_;
   std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
+  std::optional<warm::Door> door_;
   std::optional<warm::Visitor> client_;
   bool alone_ = false;  // no other spare of its kind is there
 };

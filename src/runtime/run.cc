@@ -98,12 +98,13 @@ class Runner {
         command_(command),
         workspace_(workspace),
         settings_(settings),
-        interception_(interception) {}
+        interception_(interception),
+        remove_after_(std::move(prepared_.remove_after)) {}
   Runner(const Runner&) = delete;
   Runner& operator=(const Runner&) = delete;
   // Also when the start failed. What cannot be removed is not worth losing a result for.
   ~Runner() {
-    for (const std::string& path : prepared_.remove_after) (void)remove_tree(path);
+    for (const std::string& path : remove_after_) (void)remove_tree(path);
   }
 
   Result<RunOutcome> go(Clock::time_point begun) {
@@ -136,7 +137,7 @@ class Runner {
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
     auto begun_sandbox =
         settings_.spare != nullptr
-            ? Result<launch::Sandbox>(std::move(made))
+            ? begin(std::move(made), request)
             : launch::start(prepared_.plan, &request,
                             {.time_steps = settings_.time_steps, .stop = {signals.ending_fd(), settings_.cancel_fd}});
     if (!begun_sandbox && begun_sandbox.error().code() == Code::kCanceled) return cancelled(begun_sandbox.error(), signals);
@@ -144,7 +145,7 @@ class Runner {
     const Clock::time_point started = Clock::now();
     if (settings_.launched != nullptr) *settings_.launched = true;
     ran_.times.start = started - starting;
-    if (settings_.spare == nullptr) stdio.close_command_ends();
+    stdio.close_command_ends();
     if (stdio.pty()) {
       stdio.attach_pty(sandbox.take_pty_master());
       terminal.enter();
@@ -172,11 +173,7 @@ class Runner {
     }
     if (settings_.on_started) settings_.on_started(sandbox.init_pid());
     limits_->attach(sandbox.init_pid());
-    if (settings_.spare != nullptr) {
-      BELLJAR_TRY(sandbox.exec(request));
-      stdio.close_command_ends();
-      settings_.spare->begun();
-    }
+    if (settings_.spare != nullptr) settings_.spare->begun();
     supervision.limit_set = &*limits_;
     Supervised supervised = supervise(sandbox, stdio, policy_.limits, supervision);
     terminal.restore();
@@ -190,11 +187,21 @@ class Runner {
     add_limit_violations(supervised.result, policy_, settings_.origins, command_.argv[0], {});
     ran_.steps = sandbox.steps();
     take(std::move(supervised), sandbox);
+    if (settings_.front_ends) {
+      ran_.rest.push_back(std::make_shared<launch::Sandbox>(std::move(sandbox)));
+      ran_.rest.push_back(std::make_shared<std::optional<broker::Broker>>(std::move(broker)));
+      ran_.rest.push_back(std::make_shared<backend::Prepared>(std::move(prepared_)));
+    }
     ran_.times.end = Clock::now() - ended;
     return std::move(ran_);
   }
 
  private:
+  static Result<launch::Sandbox> begin(launch::Sandbox made, const launch::ExecRequest& request) {
+    BELLJAR_TRY(made.exec(request));
+    return made;
+  }
+
   Result<void> make_limits() {
     limits_ = BELLJAR_TRY(LimitSet::create(policy_.limits, limit_context(prepared_, policy_, workspace_)));
     const EnforcementReport& clauses = limits_->clauses();
@@ -282,6 +289,7 @@ class Runner {
   const std::string& workspace_;
   const RunSettings& settings_;
   const Interception* interception_;
+  std::vector<std::string> remove_after_;
   front::RemoteEnd* remote_ = nullptr;
   std::optional<LimitSet> limits_;
   timespec began_{};
@@ -328,7 +336,10 @@ Result<RunOutcome> run_in_transaction(backend::Backend& backend, const Policy& p
     // The overlay is the transaction itself; without the rest it goes on, as any run.
   } while (!ran && !ran.error().call().starts_with("tree: overlay") && drop_unavailable(ran.error(), place));
   // Nobody else works on the layer while something in it may still write.
-  if (ran) launch::await_end(std::exchange(ran->leaving, UniqueFd()));
+  if (ran) {
+    launch::await_end(std::exchange(ran->leaving, UniqueFd()));
+    ran->rest.clear();
+  }
   transaction.note_ended();
   const bool never_began = ran ? ran->start_failure.has_value() : !*watched.launched;
   const bool ended = never_began && transaction.end_if_new();
@@ -348,7 +359,8 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
     return Error(Code::kInvalidArgument, "there is no command to run")
         .next("belljar run -- PROGRAM ARGUMENTS, or belljar run -c 'shell text'");
   BELLJAR_CHECK(check_supported(policy));
-  Policy sized = policy;
+  const auto own_policy = std::make_shared<Policy>(policy);  // which the broker refers to
+  Policy& sized = *own_policy;
   sized.filesystem.tmp_size = tmp_limit(policy.limits, policy.filesystem.tmp_size);
   place.one_command = true;
   place.env = policy::build_environment(policy.environment, caller_env, command.env);
@@ -370,6 +382,7 @@ Result<RunOutcome> run(backend::Backend& backend, const Policy& policy, const Co
   if (settings.transaction) return run_in_transaction(backend, sized, command, std::move(place), settings, look, begun);
   for (;;) {
     auto ran = Runner(BELLJAR_TRY(backend.prepare(sized, place)), sized, command, place.workspace, settings, look).go(begun);
+    if (ran && settings.front_ends) ran->rest.insert(ran->rest.end(), {living.record, own_policy});
     if (ran || !drop_unavailable(ran.error(), place)) return ran;
   }
 }

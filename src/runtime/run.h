@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,7 +40,7 @@ struct RunSettings {
   int cancel_fd = -1;
   bool time_steps = false;
   const Origins* origins = nullptr;               // where the policy's values come from, for violations; may be null
-  const Filesystem* complete = nullptr;           // policy::Effective::complete, likewise; must outlive the run
+  const Filesystem* complete = nullptr;           // policy::Effective::complete, likewise; both must outlive the RunOutcome
   std::optional<txn::Place> transaction;          // run in it; begun when there is none of that name
   broker::Observer observer;                      // `belljar learn`: see broker/observation.h
   bool* launched = nullptr;                       // set when there is a process: from here on nothing else may be tried
@@ -73,7 +74,9 @@ struct RunOutcome {
   std::vector<launch::StepTime> steps;
   FrontTimes times;
   std::vector<ScratchLayer> scratch;
-  UniqueFd leaving;  // with RunSettings::front_ends: wait for it with launch::await_end() when everything else is done
+  // With RunSettings::front_ends. What takes time and nobody waits for: let go of it when everybody was told.
+  std::vector<std::shared_ptr<void>> rest;
+  UniqueFd leaving;  // likewise: wait for it with launch::await_end() when everything else is done
 };
 
 // Runs `command` as `policy` says, at `place`. `place.env` is made here, from `caller_env` and the policy. Errors: as belljar::run.

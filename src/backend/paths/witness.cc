@@ -198,7 +198,7 @@ std::string Witness::changed() {
   take_events();
   for (auto& [path, folder] : folders_) {
     if (std::string differs = changed_in(path, folder, !folder.tells || folder.dirty); !differs.empty()) return differs;
-    folder.dirty = false;
+    if (folder.dirty) folder.dirty = false;  // a write is a copy of the page, after pid 1 was cloned
   }
   for (const auto& [path, contents] : files_) {
     if (text_of(path) != contents) return path;
