@@ -234,6 +234,10 @@ void close_stdio(PreparedExec& exec) noexcept {
 // the subreaper of all.
 void kill_everything(const ChildContext& context) noexcept {
   if (context.own_pid_namespace) {
+    pid_t ended = 0;
+    do ended = ::waitpid(-1, nullptr, __WALL | WNOHANG);
+    while (ended > 0);
+    if (ended < 0 && errno == ECHILD) return;  // whoever lives inside is a child of ours or below one
     ::kill(-1, SIGKILL);
     while (::waitpid(-1, nullptr, __WALL) > 0 || errno == EINTR) {
     }
