@@ -16,4 +16,15 @@ inline std::string parent_of(std::string_view path) {
   return slash == std::string_view::npos || slash == 0 ? "/" : std::string(path.substr(0, slash));
 }
 
+// Neither ".", ".." nor an empty component is in `path`, so that as text it is what it leads to, but for links.
+constexpr bool is_literal(std::string_view path) noexcept {
+  while (!path.empty()) {
+    if (path.starts_with('/')) path.remove_prefix(1);
+    const std::string_view part = path.substr(0, path.find('/'));
+    if (part.empty() || part == "." || part == "..") return false;
+    path.remove_prefix(part.size());
+  }
+  return true;
+}
+
 }  // namespace belljar

@@ -37,6 +37,7 @@
 
 #include "base/ascii.h"
 #include "base/format.h"
+#include "base/paths.h"
 #include "policy/defaults.h"
 
 namespace belljar::broker {
@@ -62,22 +63,6 @@ std::string link_text(int dir, const char* name) {
   const ssize_t size = ::readlinkat(dir, name, text.data(), text.size());
   text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   return text;
-}
-
-// The components of `path` are what they say: the path of what it leads to is the path itself.
-bool is_normal(std::string_view path) {
-  return path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos && !path.starts_with('.');
-}
-
-// Neither "." nor ".." nor an empty component in it.
-bool is_literal(std::string_view path) {
-  while (!path.empty()) {
-    if (path.starts_with('/')) path.remove_prefix(1);
-    const std::string_view part = path.substr(0, path.find('/'));
-    if (part.empty() || part == "." || part == "..") return false;
-    path.remove_prefix(part.size());
-  }
-  return true;
 }
 
 // "./" at the start, as tar writes it, leads nowhere and follows no link. Empty where the path is nothing else.
@@ -282,7 +267,7 @@ OrErrno<DirEntry> PathResolver::parent(int start, std::string_view path) {
     entry.held = *std::move(found);
     entry.dir = entry.held.get();
     if (lexical && known) entry.dir_path = known->dir_path;
-    else if (lexical && !inside && dir.starts_with('/') && is_normal(dir)) entry.dir_path = dir;
+    else if (lexical && !inside && dir.starts_with('/') && is_literal(dir)) entry.dir_path = dir;
     if (!lexical && !is_directory(entry.dir)) return errno_is(ENOTDIR);
   }
   return entry;

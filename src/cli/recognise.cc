@@ -96,8 +96,9 @@ void tell_of_models(const LoadedPolicy& loaded) {
 }  // namespace
 
 std::string path_inside(const Environment& environment) {
-  const std::vector<std::string> entries = policy::build_environment(environment, own_environment());
-  for (const std::string& entry : entries) {
+  std::vector<std::string> own = own_environment();
+  std::erase_if(own, [](const std::string& entry) { return !entry.starts_with("PATH="); });
+  for (const std::string& entry : policy::build_environment(environment, own)) {
     if (entry.starts_with("PATH=")) return entry.substr(5);
   }
   return {};

@@ -186,8 +186,12 @@ Result<runtime::RunOutcome> run_first(const RunFlags& flags, policy::Choice& cho
   const backend::Host& host = spare != nullptr ? spare->host() : plain;
   runtime::RunSettings settings = make_settings(flags, loaded.effective, place.workspace);
   settings.spare = spare;
-  if (spare == nullptr && loaded.effective.policy.warm && can_be_warm(flags, loaded))
-    settings.on_started = [&](int) { start_spare(words_of_run(flags)); };
+  if (spare == nullptr) {
+    settings.on_started = [&](int) {
+      plain.forget();  // while the command runs, and not when somebody waits for its end
+      if (loaded.effective.policy.warm && can_be_warm(flags, loaded)) start_spare(words_of_run(flags));
+    };
+  }
   settings.on_ready = [&, told = settings.on_ready](const EnforcementReport& report) {
     if (!choice.tried().empty()) print_note(policy::fallback_note(loaded.effective.policy.backend, choice.tried()));
     told(report);
@@ -308,7 +312,10 @@ int run_and_tell(const RunFlags& flags, RunSpare* spare) {
     exit_code = end_record(flags, record, std::move(ran->result), !ran->notes.empty());
   }
   if (spare != nullptr) spare->finish(exit_code);
-  if (ran) launch::await_end(ran->leaving);
+  if (ran) {
+    ran->rest.clear();
+    launch::await_end(ran->leaving);
+  }
   return exit_code;
 }
 

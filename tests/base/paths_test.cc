@@ -1,3 +1,5 @@
+#include "base/paths.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -6,12 +8,21 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 #include "base/made_directories.h"
 #include "base/real_path.h"
 
 namespace belljar {
 namespace {
+
+TEST(Paths, LiteralOnesHaveNoDotsOfTheirOwn) {
+  for (const char* path : {"/", "/a", "a/b", "/a/.git/config", "/...", "/a/..b", ".hidden", "/.a/b."}) {
+    EXPECT_EQ(is_literal(path), std::string_view(path) != "/") << path;
+  }
+  for (const char* path : {"//", "/a//b", "/a/", "/a/.", "/.", "/..", "/a/../b", "./a", "..", "/a/./b"})
+    EXPECT_FALSE(is_literal(path)) << path;
+}
 
 class PathsOfFiles : public ::testing::Test {
  protected:

@@ -111,11 +111,19 @@ std::string absent_top(const TreeDraft& draft, const std::string& folder, const 
   return {};
 }
 
+std::vector<MaskEntryKind> kinds_of(const TreeDraft& draft, const std::string& folder, const Mask& mask) {
+  std::vector<MaskEntryKind> kinds;
+  kinds.reserve(mask.hidden.size());
+  for (const std::string& name : mask.hidden) kinds.push_back(mask_entry_kind_of(draft, folder + "/" + name));
+  return kinds;
+}
+
 // Absent directories in which something of ours must be there all the same.
-std::set<std::string> needed_tops(const TreeDraft& draft, const std::string& folder, const Mask& mask) {
+std::set<std::string> needed_tops(const TreeDraft& draft, const std::string& folder, const Mask& mask,
+                                  const std::vector<MaskEntryKind>& kinds) {
   std::set<std::string> needed;
-  for (const std::string& name : mask.hidden) {
-    if (mask_entry_kind_of(draft, folder + "/" + name) != MaskEntryKind::kAbsent) needed.insert(absent_top(draft, folder, name));
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != MaskEntryKind::kAbsent) needed.insert(absent_top(draft, folder, mask.hidden[i]));
   }
   for (const std::string& ghost : mask.ghosts) needed.insert(absent_top(draft, folder, ghost));
   return needed;
@@ -136,11 +144,12 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
                      .gid = mask.lent ? draft.view.owner_gid : facts.gid});
   }
   std::string absent, links;
-  const std::set<std::string> needed = needed_tops(draft, folder, mask);
+  const std::vector<MaskEntryKind> kinds = kinds_of(draft, folder, mask);
+  const std::set<std::string> needed = needed_tops(draft, folder, mask, kinds);
   std::set<std::string> tops;
-  for (const std::string& hidden : mask.hidden) {
-    const std::string path = folder + "/" + hidden;
-    const MaskEntryKind kind = mask_entry_kind_of(draft, path);
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::string& hidden = mask.hidden[i];
+    const MaskEntryKind kind = kinds[i];
     std::string name = hidden;
     if (kind == MaskEntryKind::kAbsent) {
       if (std::string top = absent_top(draft, folder, hidden); !needed.contains(top)) name = std::move(top);
@@ -149,7 +158,7 @@ void make_names(TreeDraft& draft, const std::string& folder, const Mask& mask, c
     make_ghost_parents(draft, folder, dir, name);
     if (kind == MaskEntryKind::kFile) draft.add_stage({.kind = MountOpKind::kMkfile, .mode = 0, .target = dir + "/" + name});
     else if (kind == MaskEntryKind::kDirectory) draft.mkdir(dir + "/" + name, 0);
-    else if (kind == MaskEntryKind::kSeen) make_seen(draft, path, dir + "/" + name, seen);
+    else if (kind == MaskEntryKind::kSeen) make_seen(draft, folder + "/" + hidden, dir + "/" + name, seen);
     else (kind == MaskEntryKind::kAbsent ? absent : links).append(name).push_back('\0');
   }
   const auto link_to = [&](const char* source, std::string& names) {

@@ -20,6 +20,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/read_file.h"
 #include "base/unique_fd.h"
 #include "kernel/small_file.h"
@@ -58,7 +59,9 @@ void RealHost::read_names(const std::string& folder, std::size_t most_bytes, Lis
 }
 
 RealHost::Listing& RealHost::folder_of(std::string_view path) const {
-  return listings_[std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)))];
+  const std::string_view folder = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  const auto known = listings_.find(folder);
+  return known != listings_.end() ? known->second : listings_[std::string(folder)];
 }
 
 // Whether the listing of its folder, or of a folder above, already tells. Most homes lack most of the folders that could hold
@@ -68,9 +71,11 @@ bool RealHost::known_absent(std::string_view path) const {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string_view::npos || slash == 0) return false;
   Listing& folder = folder_of(path);
+  if (folder.absent) return true;
   if (!folder.listed) {
     const std::string above(path.substr(0, slash));
-    if (facts(above).kind == PathKind::kAbsent) return true;
+    folder.absent = facts(above).kind == PathKind::kAbsent;
+    if (folder.absent) return true;
     if (++folder.asked < kWorthListing) return false;
     constexpr std::size_t kMost = 64U << 10;  // beyond it, single look-ups are cheaper
     read_names(above, kMost, folder);
@@ -110,7 +115,7 @@ std::optional<std::string> RealHost::canonical(const std::string& path) const {
   const PathKind kind = facts(path).kind;
   // What lstat(2) does not find has no real path; most names that could hold secrets are not there.
   if (kind == PathKind::kAbsent) return canonical_[path] = std::nullopt;
-  if (path.starts_with('/') && kind != PathKind::kSymlink && path.find("/.") == std::string::npos && path.back() != '/') {
+  if (path.starts_with('/') && kind != PathKind::kSymlink && is_literal(path)) {
     // No link at the end: only the parent has to be resolved, and it is the same for many.
     if (auto above = canonical(parent)) result = (*above == "/" ? "" : *above) + path.substr(path.rfind('/'));
   } else {
@@ -176,8 +181,9 @@ std::string where_made(const Host& host, const std::string& path) {
   std::string at = path;
   for (int links = 0; links < 40; ++links) {  // as many as the kernel follows, path_resolution(7)
     std::string above = parent_of(at);
-    while (above != "/" && !host.canonical(above)) above = parent_of(above);
-    const std::string real = host.canonical(above).value_or(above);
+    std::optional<std::string> there;
+    while (!(there = host.canonical(above)) && above != "/") above = parent_of(above);
+    const std::string real = std::move(there).value_or(above);
     const std::string base = real == "/" ? "" : real;
     const std::string rest = at.substr(above == "/" ? 0 : above.size());
     const std::size_t end = std::min(rest.find('/', 1), rest.size());
@@ -188,8 +194,7 @@ std::string where_made(const Host& host, const std::string& path) {
     if (!text) break;
     at = (text->starts_with('/') ? *text : base + "/" + *text) + rest.substr(end);
   }
-  const bool normal = at.starts_with('/') && at.find("/.") == std::string::npos && at.find("//") == std::string::npos;
-  if (normal) return at;
+  if (at.starts_with('/') && is_literal(at)) return at;
   return std::filesystem::path(at).lexically_normal();  // what is left of "..": behind names that are not there
 }
 

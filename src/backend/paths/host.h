@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,7 +65,7 @@ class RealHost : public Host {
   // folder that few names are asked of is not worth one.
   struct Listing {
     int asked = 0;
-    bool listed = false, complete = false;
+    bool listed = false, complete = false, absent = false;  // absent: there is no such folder
     std::string text;
     std::vector<std::string_view> names;
   };
@@ -74,9 +75,15 @@ class RealHost : public Host {
 
   mutable std::optional<int> landlock_abi_;
   mutable std::optional<std::vector<std::string>> mount_points_;
-  mutable std::unordered_map<std::string, PathFacts> facts_;
-  mutable std::unordered_map<std::string, std::optional<std::string>> canonical_;
-  mutable std::unordered_map<std::string, Listing> listings_;
+  // Looked up by parts of a path, which need no string of their own.
+  struct Hash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  template <class Value>
+  using Known = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
+  mutable Known<PathFacts> facts_;
+  mutable Known<std::optional<std::string>> canonical_;
+  mutable Known<Listing> listings_;
 };
 
 // Path arithmetic on canonical absolute paths.
