@@ -13,8 +13,9 @@
 
 namespace belljar::cli {
 
-// `program`: the words after `--`, which are not ours to parse. `is_spare`: as RunFlags has it.
-void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, bool is_spare,
+// `program`: the words after `--`, which are not ours to parse. `spare`: as RunFlags has it, or null.
+struct SpareWord;
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, const SpareWord* spare,
              int& exit_code);
 void add_policy(const OptionParser& app, int& exit_code);
 void add_doctor(const OptionParser& app, int& exit_code);

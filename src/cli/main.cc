@@ -91,7 +91,8 @@ std::optional<int> speak_bwrap(int argc, char** argv) {
 
 int serve_command_line(int argc, char** argv) {
   const unsigned closed = front::reopen_closed_stdio();
-  const bool is_spare = argc > 2 && argv[1] == kSpareWord && std::string_view(argv[2]) == "run";
+  const bool is_spare = argc > 2 && std::string_view(argv[1]).starts_with(kSpareWord) && std::string_view(argv[2]) == "run";
+  const auto spare = is_spare ? std::optional(read_spare_word(argv[1])) : std::nullopt;
   if (is_spare) std::rotate(argv + 1, argv + 2, argv + argc), --argc;
   if (const auto code = speak_bwrap(argc, argv)) return *code;
   if (argc > 1 && std::string_view(argv[1]) == "help") ask_for_help({argv + 1, static_cast<std::size_t>(argc - 1)});
@@ -113,7 +114,7 @@ int serve_command_line(int argc, char** argv) {
   if (is_run || is_learn) program = split_argv(argc, argv);
   // The first word is there always: an empty span would mean all options.
   const std::span<const char* const> words(argv, is_run ? static_cast<std::size_t>(argc) : 0);
-  add_run(app, words, is_learn ? std::vector<std::string>() : program, is_spare, exit_code);
+  add_run(app, words, is_learn ? std::vector<std::string>() : program, spare ? &*spare : nullptr, exit_code);
   // The others' options are not built on the way to a start.
   if (!is_run) {
     app.set_version("belljar " BELLJAR_VERSION);

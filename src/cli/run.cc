@@ -69,6 +69,7 @@
 #include "policy/paths.h"
 #include "policy/permit.h"
 #include "runtime/violation_store.h"
+#include "warm/door.h"
 
 namespace belljar::cli {
 namespace {
@@ -273,6 +274,8 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   LoadedPolicy loaded = BELLJAR_TRY(spare != nullptr ? std::move(read) : begin_record(flags, std::move(read), record));
   const Policy& policy = loaded.effective.policy;
   policy::Choice choice = BELLJAR_TRY(make_choice(flags.choose, loaded.effective, ""));
+  // Before the plan, which hides the state directory where it is there: who makes it later could be a command.
+  if (policy.warm) warm::make_directory();
   if (spare != nullptr) {
     if (!can_be_warm(flags, loaded)) return Error(Code::kFailedPrecondition, "no spare can stand for this run");
     spare->attend(command, loaded, record);
@@ -290,6 +293,7 @@ Result<runtime::RunOutcome> run_it(const RunFlags& flags, RunRecord& record, std
   auto ran = run_first(flags, choice, loaded, command, place, caller_env, record, spare);
   if (spare != nullptr && !spare->is_used()) return ran;
   const IgnoredInterrupt ended;
+  if (spare != nullptr) spare->watch_client();
   if (ran && ran->result.exit_code != 0) tell_why(ran->result, flags.all(), loaded, cwd, flags.verbose);
   if (ran) hint = keep_refusals(ran->result, flags.verbose, command.argv[0], context);
   if (ran) keep_answers(*ran, loaded);
@@ -320,20 +324,20 @@ int run_and_tell(const RunFlags& flags, RunSpare* spare) {
 }
 
 int run_command(RunFlags& flags) {
-  if (!flags.is_spare) return run_and_tell(flags, nullptr);
+  if (!flags.spare) return run_and_tell(flags, nullptr);
   const auto spare = RunSpare::create(flags);
   return spare ? run_and_tell(flags, spare->get()) : 0;
 }
 
 }  // namespace
 
-void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, bool is_spare,
+void add_run(const OptionParser& app, std::span<const char* const> words, std::vector<std::string> program, const SpareWord* spare,
              int& exit_code) {
   const OptionParser run = app.add_subcommand("run", "Run a program in a sandbox");
   auto flags = std::make_shared<RunFlags>();
   flags->program = std::move(program);
   flags->words = words.empty() ? words : words.subspan(1);
-  flags->is_spare = is_spare;
+  if (spare != nullptr) flags->spare = *spare;
   add_run_options(run, *flags, words, {});
   on_run(run, *flags, exit_code, [flags] { return run_command(*flags); });
 }

@@ -1,6 +1,7 @@
 // The common part of every `belljar run`, whatever its backend: options, the trail, the report, the result.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <span>
@@ -22,6 +23,13 @@
 
 namespace belljar::cli {
 
+// What the first word of a spare says, see read_spare_word() in spare.h.
+using WallTime = std::chrono::system_clock::time_point;
+struct SpareWord {
+  WallTime since = std::chrono::system_clock::now();  // when it was asked for
+  int ignored = 0;                                    // signals of libc's own that whoever asked ignored
+};
+
 // The options of `run` as text. Must outlive the parsing of the command that its options are registered on.
 struct RunFlags : CommandWords {
   PolicyFlags policy;
@@ -31,7 +39,7 @@ struct RunFlags : CommandWords {
   std::optional<std::string> txn_name;
   std::string report;
   std::span<const char* const> words;  // argv from `run` on, without `--` and what follows
-  bool is_spare = false;               // make a sandbox for the next run like this (spare.h)
+  std::optional<SpareWord> spare;      // make a sandbox for the next run like this (spare.h)
 };
 
 // `words` as add_policy_options() has it. `own`: options of a backend that is a Sandbox and has no transactions; unset: of

@@ -19,15 +19,20 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -79,6 +84,40 @@ std::optional<int> text_of(const RunFlags& flags) {
   const auto parts = words.parts();
   const bool same = parts.text == 0 ? !flags.shell_text : flags.shell_text == words.argv[static_cast<std::size_t>(parts.text)];
   return parts.right && same ? std::optional(parts.text) : std::nullopt;
+}
+
+// As it is shown inside, where it stays what it was.
+std::string host_name() {
+  utsname name{};
+  return ::uname(&name) == 0 ? format("{} {}", name.nodename, name.domainname) : std::string();
+}
+
+// Signals 32 and 33 are libc's own. Its posix_spawn(3) leaves one ignored, which a command inherits, so that a spare is given them
+// as the run had them that it was asked for by.
+struct KernelAction {
+  void* handler = nullptr;
+  unsigned long flags = 0;
+  void* restorer = nullptr;
+  std::uint64_t mask = 0;
+};
+constexpr int kSignalsOfLibc[] = {32, 33};
+
+int ignored_of_libc() noexcept {
+  int ignored = 0;
+  for (const int signal : kSignalsOfLibc) {
+    KernelAction action;
+    ::syscall(SYS_rt_sigaction, signal, nullptr, &action, sizeof action.mask);
+    ignored = ignored * 2 + (action.handler == reinterpret_cast<void*>(SIG_IGN) ? 1 : 0);
+  }
+  return ignored;
+}
+
+void ignore_of_libc(int ignored) noexcept {
+  for (int i = 0; i < 2; ++i) {
+    const bool ignore = (ignored >> (1 - i) & 1) != 0;
+    const KernelAction action{.handler = ignore ? reinterpret_cast<void*>(SIG_IGN) : nullptr};
+    ::syscall(SYS_rt_sigaction, kSignalsOfLibc[i], &action, nullptr, sizeof action.mask);
+  }
 }
 
 // With another command: what is run is no part of a spare.
@@ -135,15 +174,29 @@ bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
 
 warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_command(flags), own_environment(), own_directory()}; }
 
-void start_spare(const warm::RunWords& words) {
+SpareWord read_spare_word(std::string_view word) {
+  word.remove_prefix(std::min(kSpareWord.size() + 1, word.size()));
+  const char* const end = word.data() + word.size();
+  std::int64_t since = 0;
+  SpareWord read;
+  const auto [at, bad] = std::from_chars(word.data(), end, since);
+  if (bad != std::errc() || at == end) return read;
+  read.since = WallTime(std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(since)));
+  std::from_chars(at + 1, end, read.ignored);
+  return read;
+}
+
+void start_spare(const warm::RunWords& words, WallTime now) {
   std::vector<std::string> argv = words.argv;
-  argv.insert(argv.begin() + 1, std::string(kSpareWord));
+  const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
+  argv.insert(argv.begin() + 1, format("{}={},{}", kSpareWord, since, ignored_of_libc()));
   if (!warm::has_room(words, warm::own_inherited())) return;
   // A spare that cannot be had is no fault of the run.
   (void)launch::start_detached(own_program(), argv, words.environment, -1, launch::Ignored::kKept);
 }
 
 Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
+  ignore_of_libc(flags.spare->ignored);
   // Before there is any other descriptor.
   const std::string proof = random_hex(16);
   UniqueFd proof_file(::memfd_create(proof.c_str(), MFD_CLOEXEC));
@@ -159,6 +212,7 @@ Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
   spare->words_ = words_of_run(flags);
   spare->kind_ = spare->words_.kind();
   spare->inherited_ = warm::own_inherited();
+  spare->host_name_ = host_name();
   return spare;
 }
 
@@ -182,13 +236,13 @@ void RunSpare::note_files(const LoadedPolicy& loaded) const {
 }
 
 RunSpare::Fit RunSpare::fit_of(const warm::Visitor& visitor) {
-  if (visitor.proof != proof_ || visitor.run.kind() != kind_ || visitor.inherited != inherited_ || visitor.caller != own_ ||
+  if (visitor.proof != proof_ || visitor.run.kind() != kind_ || visitor.inherited != inherited_ || !visitor.caller ||
       visitor.has_left())
     return Fit::kAnother;
+  if (visitor.caller != own_) return Fit::kOther;
   const policy::MergeContext& context = loaded_->context;
-  const bool same_repository =
-      context.repository.empty() || kernel::repository_of_worktree(context.workspace) == context.repository;
-  return same_repository && host_.changed().empty() ? Fit::kServes : Fit::kStale;
+  const bool same = kernel::repository_of_worktree(context.workspace) == context.repository && host_name() == host_name_;
+  return same && host_.changed().empty() ? Fit::kServes : Fit::kStale;
 }
 
 std::string RunSpare::told() const {
@@ -201,7 +255,7 @@ std::string RunSpare::told() const {
 }
 
 Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
-  door_.emplace(BELLJAR_TRY(warm::Door::open(words_, inherited_, since_)));
+  door_.emplace(BELLJAR_TRY(warm::Door::open(words_, inherited_, flags_.spare->since)));
   start_spare(words_);
   make_heap_ready();
   const auto until = std::chrono::steady_clock::now() + kIdle;
@@ -211,9 +265,12 @@ Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std
     if (!visitor) return over("nobody came, or its place is gone");
     if (visitor->ask == warm::wire::Ask::kRun) {
       const Fit fit = fit_of(*visitor);
+      // Somebody of other rights, or of another control group, as another terminal's: one of the two places is theirs.
+      const bool leaves = fit == Fit::kStale || (fit == Fit::kOther && !warm::has_room(words_, inherited_));
+      if (leaves) door_->close();
       if (fit != Fit::kServes) (void)visitor->answer(warm::wire::Say::kRefused);
-      if (fit == Fit::kStale) return over("the host has changed");
-      if (fit == Fit::kAnother) continue;
+      if (leaves) return over(fit == Fit::kStale ? "the host has changed" : "another caller needs its place");
+      if (fit != Fit::kServes) continue;
       BELLJAR_CHECK(take(*std::move(visitor), env));
       return this;
     }
@@ -263,12 +320,44 @@ void RunSpare::begun() {
   if (alone_) start_spare(words_);
 }
 
+namespace {
+int g_client = -1;
+
+// A run of our own would be ended by these; the client passes them on, or is gone.
+void end_with_client(int) {
+  warm::wire::Signal signal;
+  const ssize_t size = ::recv(g_client, &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
+  if (size == sizeof signal && (signal.number == SIGTERM || signal.number == SIGHUP || signal.number == SIGQUIT)) {
+    const warm::wire::Answer answer{warm::wire::Say::kEnded, 128 + signal.number};
+    (void)::send(g_client, &answer, sizeof answer, MSG_NOSIGNAL);
+  } else if (size != 0 && (size > 0 || errno == EAGAIN)) {
+    return;
+  }
+  ::kill(::getpid(), SIGKILL);
+}
+}  // namespace
+
+// Whoever reads slowly what we tell must not be waited for when the run's caller is gone.
+void RunSpare::watch_client() const {
+  g_client = fd();
+  struct sigaction action{};
+  action.sa_handler = end_with_client;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGIO, &action, nullptr);
+  ::fcntl(g_client, F_SETOWN, ::getpid());
+  ::fcntl(g_client, F_SETFL, ::fcntl(g_client, F_GETFL) | O_ASYNC);
+  end_with_client(SIGIO);  // what came before
+}
+
 void RunSpare::finish(int exit_code) {
+  ::fcntl(fd(), F_SETFL, ::fcntl(fd(), F_GETFL) & ~O_ASYNC);
+  std::signal(SIGIO, SIG_DFL);
+  const WallTime now = std::chrono::system_clock::now();
   // Whoever reads what the command wrote waits for the last writer.
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int n = 0; n < 3; ++n) ::dup3(null.get(), n, 0);
   (void)client_->answer(warm::wire::Say::kEnded, exit_code);
-  if (!alone_) start_spare(words_);
+  if (!alone_) start_spare(words_, now);
 }
 
 int RunSpare::fd() const noexcept { return client_->connection.get(); }

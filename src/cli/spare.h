@@ -28,8 +28,11 @@ inline constexpr std::string_view kSpareWord = "__spare";
 // Whether a spare can stand for a run with these options and this policy.
 bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded);
 
-// Starts a process that makes a spare for the next run with these words. Nothing comes of it where there are enough.
-void start_spare(const warm::RunWords& words);
+// Starts a process that makes a spare for the next run with these words. Nothing comes of it where there are enough, or where
+// spares were told to end after `now`.
+void start_spare(const warm::RunWords& words, WallTime now = std::chrono::system_clock::now());
+// `word`: kSpareWord as start_spare() wrote it.
+SpareWord read_spare_word(std::string_view word);
 // The words of this process's own run, for start_spare().
 warm::RunWords words_of_run(const RunFlags& flags);
 
@@ -45,7 +48,9 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   // What the run is about, which the client changes. All must outlive this.
   void attend(Command& command, LoadedPolicy& loaded, RunRecord& record) noexcept;
   bool is_used() const noexcept { return client_.has_value(); }
-  // The run is over and everything is written: tells the client.
+  // The run is over, what follows is told to people: a client that is gone or told to end is not waited for any more.
+  void watch_client() const;
+  // Everything is written: tells the client.
   void finish(int exit_code);
 
   Result<front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
@@ -57,7 +62,8 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
 
  private:
   explicit RunSpare(RunFlags& flags) : flags_(flags) {}
-  enum class Fit { kServes, kAnother, kStale };  // kStale: the host is another, and nobody can be served any more
+  // kOther: of the same kind, but another caller. kStale: the host is another, and nobody can be served any more.
+  enum class Fit { kServes, kAnother, kOther, kStale };
   Fit fit_of(const warm::Visitor& visitor);
   Result<void> take(warm::Visitor visitor, std::vector<std::string>& env);
   std::string told() const;
@@ -74,7 +80,7 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   std::string path_;  // PATH inside
   std::string proof_;
   UniqueFd proof_file_;
-  std::chrono::system_clock::time_point since_ = std::chrono::system_clock::now();
+  std::string host_name_;
   std::optional<warm::Door> door_;
   std::optional<warm::Visitor> client_;
   bool alone_ = false;  // no other spare of its kind is there

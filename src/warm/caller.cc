@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ std::string rights_of(std::string_view status) {
   return rights;
 }
 
-// Ignored signals, without the two that are libc's own: posix_spawn(3) leaves one of them ignored.
+// Ignored signals, without the two that are libc's own: which of them posix_spawn(3) leaves ignored says who started a process.
 std::uint64_t ignored_signals(std::string_view status) {
   constexpr std::string_view kLine = "\nSigIgn:\t";
   const std::size_t at = status.find(kLine);
@@ -81,15 +82,18 @@ std::optional<Caller> Caller::look_at(pid_t pid) {
   caller.label = text_of("attr/current");  // none without a security module that has labels
   caller.oom = text_of("oom_score_adj");
   caller.dumps = text_of("coredump_filter");
+  caller.session = text_of("sessionid");  // audit's, of the login
   constexpr const char* kFiles[] = {
       "ns/user", "ns/mnt", "ns/pid", "ns/net", "ns/ipc", "ns/uts", "ns/cgroup", "ns/time", "ns/pid_for_children",
       "cwd",     "root",   "exe"};
   for (std::size_t i = 0; i < std::size(kFiles); ++i) {
-    struct stat file{};
+    struct statx file{};
     // A kernel without namespaces of that kind has no such name. The last is there as long as the process is, so that nothing above
     // was of another one with the same pid.
-    if (::fstatat(process.get(), kFiles[i], &file, 0) != 0 && (errno != ENOENT || i + 3 >= std::size(kFiles))) return std::nullopt;
-    caller.files[i] = {file.st_dev, file.st_ino};
+    if (::statx(process.get(), kFiles[i], 0, STATX_INO | STATX_MNT_ID, &file) != 0 &&
+        (errno != ENOENT || i + 3 >= std::size(kFiles)))
+      return std::nullopt;
+    caller.files[i] = {::makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino, file.stx_mnt_id};
   }
   return caller;
 }
@@ -122,6 +126,11 @@ wire::Inherited own_inherited() {
   // The kernel's own answers, as the client has them.
   const auto answer = [](long value) { return value < 0 ? -errno : value; };
   own.no_new_code = static_cast<std::int32_t>(answer(::prctl(kGetMdwe, 0, 0, 0, 0)));
+  own.merged_memory = static_cast<std::int32_t>(answer(::prctl(wire::kGetMemoryMerge, 0, 0, 0, 0)));
+  own.memory_errors = static_cast<std::int32_t>(answer(::prctl(PR_MCE_KILL_GET, 0, 0, 0, 0)));
+  own.secure_bits = static_cast<std::int32_t>(answer(::prctl(PR_GET_SECUREBITS, 0, 0, 0, 0)));
+  ::prctl(PR_GET_TSC, &own.time_stamps, 0, 0, 0);
+  ::syscall(SYS_sched_getattr, 0, own.scheduling, sizeof own.scheduling, 0);
   ::syscall(SYS_get_mempolicy, &own.memory_policy, own.memory_nodes, wire::kNodes, nullptr, 0);
   own.timer_slack = static_cast<std::uint64_t>(answer(::prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0)));
   struct statx program{};

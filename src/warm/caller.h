@@ -15,17 +15,18 @@ namespace belljar::warm {
 struct FileId {
   dev_t device = 0;
   ino_t inode = 0;
+  std::uint64_t mount = 0;  // of a path that leads through mounts, where the kernel tells
   bool operator==(const FileId&) const = default;
 };
 
 // A value. Compared as a whole: ids, groups, capabilities, umask, ignored signals, filters of seccomp, processors
-// (proc_pid_status(5)), control groups, label, all namespaces, root and working directory, and the program.
+// (proc_pid_status(5)), control groups, label, audit's session, all namespaces, root and working directory, and the program.
 struct Caller {
   // nullopt: it is gone, or not ours to look at.
   static std::optional<Caller> look_at(pid_t pid);
   bool operator==(const Caller&) const = default;
 
-  std::string status, groups, label, oom, dumps;
+  std::string status, groups, label, oom, dumps, session;
   std::uint64_t ignored = 0;
   std::array<FileId, 12> files{};  // namespaces, working directory, root, program
 };

@@ -1,5 +1,6 @@
 // A socket's file says that a spare was there, and connect(2) says whether it is: what nobody listens on any more is removed by who
 // finds it. Two spares that take the same slot at one time cannot be: bind(2) refuses the second.
+// `has_room()` asks for names alone, since to connect is to disturb; the client, which connects to both, removes what is dead.
 //
 // The wait costs an idle machine nothing: one poll(2), whose patience is minutes. inotify(7) tells when our socket is removed,
 // which is how a login session's end, or somebody's `rm -r`, ends spares. Of the directory's own end it would not tell: our socket
@@ -72,20 +73,28 @@ bool connect_to(int socket, const std::string& path) noexcept {
 // A spare that was killed leaves its socket.
 bool remove_if_dead(const std::string& path) noexcept {
   const UniqueFd socket = new_socket(SOCK_NONBLOCK);
-  if (!socket.valid() || connect_to(socket.get(), path) || errno != ECONNREFUSED) return false;
-  return ::unlink(path.c_str()) == 0;
+  const bool dead = socket.valid() && !connect_to(socket.get(), path) && errno == ECONNREFUSED;
+  if (dead && ::unlink(path.c_str()) == 0) return true;
+  errno = EEXIST;
+  return false;
 }
 
-Result<UniqueFd> listen_at(const std::string& path) {
+// The socket has its name only when it listens: one that refuses has been left by somebody who was killed.
+Result<UniqueFd> listen_at(const std::string& folder, const std::string& path) {
+  const std::string aside = format("{}/.{}", folder, ::getpid());
   UniqueFd socket = new_socket(SOCK_NONBLOCK);
-  const sockaddr_un address = address_of(path);
-  const auto bound = [&] { return ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0; };
-  if (!socket.valid() || (!bound() && (errno != EADDRINUSE || !remove_if_dead(path) || !bound())))
-    return Error(errno == EADDRINUSE ? Code::kAlreadyExists : Code::kFailedPrecondition, "cannot keep a sandbox ready")
-        .sys(errno, "bind");
-  if (::chmod(path.c_str(), 0600) != 0 || ::listen(socket.get(), kMostWaiting) != 0)
-    return Error(Code::kFailedPrecondition, "cannot keep a sandbox ready").sys(errno, "listen");
-  return socket;
+  const sockaddr_un address = address_of(aside);
+  ::unlink(aside.c_str());  // of a process that had our number
+  const auto named = [&] { return ::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0; };
+  if (!socket.valid() || ::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return Error(Code::kFailedPrecondition, "cannot keep a sandbox ready").sys(errno, "bind");
+  if (::chmod(aside.c_str(), 0600) == 0 && ::listen(socket.get(), kMostWaiting) == 0 &&
+      (named() || (errno == EEXIST && remove_if_dead(path) && named())))
+    return socket;
+  Error error =
+      Error(errno == EEXIST ? Code::kAlreadyExists : Code::kFailedPrecondition, "cannot keep a sandbox ready").sys(errno, "rename");
+  ::unlink(aside.c_str());
+  return error;
 }
 
 ino_t inode_of(const std::string& path) noexcept {
@@ -243,7 +252,7 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited,
   const std::uint64_t kind = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
     std::string path = path_in(folder, kind, slot);
-    auto listener = listen_at(path);
+    auto listener = listen_at(folder, path);
     if (!listener && listener.error().code() == Code::kAlreadyExists) continue;
     door.listener_ = BELLJAR_TRY(std::move(listener));
     door.path_ = std::move(path);

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace belljar::warm::wire {
 
@@ -19,6 +20,7 @@ enum class Ask : std::uint32_t { kRun = 1, kTell, kEnd };
 // What a process says of itself that a command inherits, besides what the kernel is asked of it (caller.h).
 inline constexpr std::size_t kLimits = 16;   // RLIM_NLIMITS
 inline constexpr std::size_t kNodes = 1024;  // of memory, get_mempolicy(2)
+inline constexpr int kGetMemoryMerge = 68;   // Linux 6.4
 struct Inherited {
   std::uint64_t limits[kLimits][2]{};
   std::int32_t nice = 0, policy = 0, priority = 0, io = 0;
@@ -26,11 +28,15 @@ struct Inherited {
   std::uint32_t ignored = 0;  // signals, bit n - 1 for n
   std::int32_t umask = 0, no_huge_pages = 0, no_new_code = 0,
                memory_policy = 0;  // PR_GET_THP_DISABLE, PR_GET_MDWE, get_mempolicy(2)
-  std::uint64_t timer_slack = 0;   // PR_GET_TIMERSLACK
+  std::int32_t merged_memory = 0, memory_errors = 0, secure_bits = 0,
+               time_stamps = 0;   // PR_GET_MEMORY_MERGE, PR_MCE_KILL_GET, PR_GET_SECUREBITS, PR_GET_TSC
+  std::uint64_t scheduling[7]{};  // sched_getattr(2): slice and clamps among it
+  std::uint64_t timer_slack = 0;  // PR_GET_TIMERSLACK
   std::uint64_t program_device = 0, program_inode = 0;
   std::uint64_t memory_nodes[kNodes / 64]{};
   bool operator==(const Inherited&) const = default;
 };
+static_assert(std::has_unique_object_representations_v<Inherited>);  // it is hashed
 
 // Who asks must show that the kernel lets them look into the spare, as into any process of theirs: what they read there is random
 // and new for each spare, the target of its descriptor kProofFd. A process that is confined by Landlock, in a user namespace of its

@@ -6,12 +6,15 @@
 // names are looked at, and an event is queued before the call that caused it returns: who comes later than a change sees that it
 // was.
 //
-// A directory that had an event is looked at name by name, and so are, each time, those that the kernel does not tell of: on file
-// systems that others serve (NFS, FUSE), or where there were no watches left. Looked at each time is what is no directory, since
-// another name of the same file, which nobody watches, changes its mode and owner; whether the command may open a name, since
-// access lists change no mode; the text of files that decide by it; and paths that lead through links.
+// A name that was there and was removed, moved or made anew has changed, whatever is there now: the kernel takes mounts off what is
+// unlinked, so a sandbox made before shows what it hid, though the same inode may be back. Otherwise a directory that had an event
+// is looked at name by name. Looked at each time is what is no directory, since another name of the same file, which nobody
+// watches, changes its mode and owner; whether the command may open a name, since access lists change no mode; the text of files
+// that decide by it; and paths that lead through links.
 //
-// Nothing that lies below /proc can be answered for: it is another file for each process.
+// Nobody can answer for what the kernel does not tell of: file systems that others serve (NFS, FUSE), directories for which there
+// were no watches left, lost events, long files that decide by their text. Nor for what lies below /proc, which is another file for
+// each process. Where only the kernel itself makes names (/sys, /proc) they are looked at each time.
 #include "backend/paths/witness.h"
 
 #include <fcntl.h>
@@ -41,13 +44,16 @@ namespace {
 
 bool same_time(const timespec& a, const timespec& b) noexcept { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
 
-// File systems that nobody but this kernel changes.
-bool is_of_this_kernel(const std::string& directory) noexcept {
-  constexpr long kKnown[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
-                             TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, RAMFS_MAGIC};
-  struct statfs status{};
-  return ::statfs(directory.c_str(), &status) == 0 &&
-         std::ranges::find(kKnown, static_cast<long>(status.f_type)) != std::end(kKnown);
+constexpr std::size_t kMost = 64U << 10;  // of a file that decides by its text
+
+// Who changes the names of a file system.
+enum class Changes { kThisKernelTells, kThisKernelItself, kOthers };
+Changes changes_of(long magic) noexcept {
+  constexpr long kTold[] = {EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,       BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+                            TMPFS_MAGIC,      OVERLAYFS_SUPER_MAGIC, RAMFS_MAGIC};
+  constexpr long kOwn[] = {PROC_SUPER_MAGIC, SYSFS_MAGIC, CGROUP_SUPER_MAGIC, CGROUP2_SUPER_MAGIC, DEVPTS_SUPER_MAGIC};
+  if (std::ranges::find(kTold, magic) != std::end(kTold)) return Changes::kThisKernelTells;
+  return std::ranges::find(kOwn, magic) != std::end(kOwn) ? Changes::kThisKernelItself : Changes::kOthers;
 }
 
 }  // namespace
@@ -68,7 +74,6 @@ Witness::Contents Witness::contents_of(const std::string& path, int flags) {
 }
 
 Witness::Contents Witness::text_of(const std::string& path) {
-  constexpr std::size_t kMost = 64U << 10;
   Contents contents = contents_of(path, 0);
   if (S_ISREG(contents.identity.mode) && static_cast<std::size_t>(contents.size) <= kMost) {
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
@@ -91,17 +96,23 @@ Witness::Folder& Witness::folder_at(const std::string& path) const {
   note(path);
   Folder& folder = folders_[path];
   struct statfs system{};
-  if (::statfs(path.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC && path != "/proc") torn_ = path;
+  const long magic = ::statfs(path.c_str(), &system) == 0 ? static_cast<long>(system.f_type) : 0;
+  if (magic == PROC_SUPER_MAGIC && path != "/proc") torn_ = path;
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) {
     // Nothing can be in it as long as it is what it is, which is noted above it.
-    folder.tells = true;
-  } else if (is_of_this_kernel(path)) {
-    const int watch = ::inotify_add_watch(events_.get(), path.c_str(),
-                                          IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
-    folder.tells = watch >= 0;
-    if (watch >= 0) watched_.emplace(watch, &folder);
+    return folder;
   }
+  const Changes changes = changes_of(magic);
+  folder.tells = changes != Changes::kThisKernelItself;
+  if (!folder.tells) return folder;
+  const int watch =
+      changes == Changes::kOthers
+          ? -1
+          : ::inotify_add_watch(events_.get(), path.c_str(),
+                                IN_CREATE | IN_DELETE | IN_MOVE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
+  if (watch < 0) torn_ = path;
+  else watched_.emplace(watch, &*folders_.find(path));
   return folder;
 }
 
@@ -156,6 +167,7 @@ void Witness::note_file(const std::string& path) const {
   note(path);
   // What lies in a directory is asked for by name; its times change with every name.
   Contents contents = text_of(path);
+  if (contents.text.empty() && contents.size > static_cast<off_t>(kMost)) torn_ = path;
   if (S_ISDIR(contents.identity.mode)) (void)canonical(path);
   else files_.emplace(path, std::move(contents));
 }
@@ -168,13 +180,15 @@ void Witness::take_events() {
     for (ssize_t at = 0; at < size;) {
       const auto* const event = reinterpret_cast<const inotify_event*>(buffer + at);
       at += static_cast<ssize_t>(sizeof *event) + event->len;
-      if ((event->mask & IN_Q_OVERFLOW) != 0) {
-        for (auto& [path, folder] : folders_) folder.dirty = true;
-      }
+      if ((event->mask & IN_Q_OVERFLOW) != 0) torn_ = "events of inotify";
       const auto [first, last] = watched_.equal_range(event->wd);
       for (auto one = first; one != last; ++one) {
-        one->second->dirty = true;
-        if ((event->mask & (IN_IGNORED | IN_UNMOUNT)) != 0) one->second->tells = false;
+        auto& [path, folder] = *one->second;
+        folder.dirty = true;
+        if ((event->mask & (IN_IGNORED | IN_UNMOUNT)) != 0) torn_ = path;
+        if (event->len == 0 || (event->mask & (IN_CREATE | IN_DELETE | IN_MOVE)) == 0) continue;
+        const auto child = folder.children.find(std::string_view(event->name));
+        if (child != folder.children.end() && child->second.there) torn_ = (path == "/" ? "/" : path + "/") + child->first;
       }
     }
   }
@@ -192,10 +206,10 @@ std::string Witness::changed_in(const std::string& path, const Folder& folder, b
 }
 
 std::string Witness::changed() {
-  if (!torn_.empty()) return torn_;
   pollfd table{mounts_.get(), POLLPRI, 0};
   if (!mounts_.valid() || ::poll(&table, 1, 0) != 0) return "/proc/self/mountinfo";
   take_events();
+  if (!torn_.empty()) return torn_;
   for (auto& [path, folder] : folders_) {
     if (std::string differs = changed_in(path, folder, !folder.tells || folder.dirty); !differs.empty()) return differs;
     if (folder.dirty) folder.dirty = false;  // a write is a copy of the page, after pid 1 was cloned

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "backend/paths/host.h"
@@ -56,7 +57,7 @@ class Witness final : public RealHost {
   struct Folder {
     std::map<std::string, Identity, std::less<>> children;
     std::optional<std::vector<std::string>> listing;
-    bool tells = false, dirty = false;
+    bool tells = true, dirty = false;
   };
   static Contents contents_of(const std::string& path, int flags);
   static Contents text_of(const std::string& path);
@@ -67,11 +68,12 @@ class Witness final : public RealHost {
   static std::string changed_in(const std::string& path, const Folder& folder, bool all);
 
   mutable std::map<std::string, Folder, std::less<>> folders_;
-  mutable std::unordered_multimap<int, Folder*> watched_;
+  using NamedFolder = std::pair<const std::string, Folder>;
+  mutable std::unordered_multimap<int, NamedFolder*> watched_;
   mutable std::map<std::string, Contents, std::less<>> files_;
   mutable std::map<std::string, bool, std::less<>> open_;          // open_to_command()
   mutable std::map<std::string, std::string, std::less<>> links_;  // real paths that lead through links; empty: nowhere
-  mutable std::string torn_;                                       // a path that changed between our look and the plan's
+  mutable std::string torn_;                                       // what nobody can answer for any more
   UniqueFd events_, mounts_;
 };
 

@@ -69,6 +69,9 @@ constexpr int kPassed[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, S
 const void* const kIgnored = reinterpret_cast<const void*>(1);  // SIG_IGN
 constexpr std::uint64_t bit(int signal) noexcept { return std::uint64_t{1} << (signal - 1); }
 
+// What a cold run's process ignores: broken pipes and file size limits of its own, and the terminal's stops.
+constexpr std::uint64_t kHeld = bit(SIGPIPE) | bit(SIGXFSZ) | bit(SIGTTIN) | bit(SIGTTOU);
+
 // As front::Signals has it: one that is ignored stays so.
 std::uint64_t signals_to_pass(std::uint32_t ignored) noexcept {
   std::uint64_t set = 0;
@@ -93,6 +96,11 @@ void describe(wire::Inherited& own) noexcept {
   raw_call(SYS_umask, own.umask);
   own.no_huge_pages = static_cast<std::int32_t>(raw_call(SYS_prctl, PR_GET_THP_DISABLE));
   own.no_new_code = static_cast<std::int32_t>(raw_call(SYS_prctl, 66));  // PR_GET_MDWE, Linux 6.3
+  own.merged_memory = static_cast<std::int32_t>(raw_call(SYS_prctl, wire::kGetMemoryMerge, 0, 0, 0, 0));
+  own.memory_errors = static_cast<std::int32_t>(raw_call(SYS_prctl, PR_MCE_KILL_GET, 0, 0, 0, 0));
+  own.secure_bits = static_cast<std::int32_t>(raw_call(SYS_prctl, PR_GET_SECUREBITS));
+  raw_call(SYS_prctl, PR_GET_TSC, as_long(&own.time_stamps));
+  raw_call(SYS_sched_getattr, 0, as_long(own.scheduling), sizeof own.scheduling, 0);
   raw_call(SYS_get_mempolicy, as_long(&own.memory_policy), as_long(own.memory_nodes), wire::kNodes);
   own.timer_slack = static_cast<std::uint64_t>(raw_call(SYS_prctl, PR_GET_TIMERSLACK));
   constexpr char kSelf[] = "/proc/self/exe";
@@ -103,19 +111,72 @@ void describe(wire::Inherited& own) noexcept {
   }
 }
 
+// /proc/PROCESS/NAME; 0: our own.
+struct ProcPath {
+  ProcPath(int process, const char* name) noexcept {
+    size_t size = 0;
+    const auto put = [&](const char* part) {
+      for (; *part != '\0'; ++part) text[size++] = *part;
+    };
+    put(process == 0 ? "/proc/self" : "/proc/");
+    char digits[12];
+    int count = 0;
+    for (int rest = process; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + (rest % 10));
+    while (count > 0) text[size++] = digits[--count];
+    put("/");
+    put(name);
+    text[size] = '\0';
+  }
+  char text[48];
+};
+
 // What is behind kProofFd of the spare.
 void prove(int spare, char (&proof)[wire::kProofBytes]) noexcept {
-  constexpr char kBefore[] = "/proc/", kAfter[] = "/fd/3";
   static_assert(wire::kProofFd == 3);
-  char path[32];
-  size_t size = 0;
-  for (const char* at = kBefore; *at != '\0'; ++at) path[size++] = *at;
-  char digits[12];
-  int count = 0;
-  for (int rest = spare; rest > 0; rest /= 10) digits[count++] = static_cast<char>('0' + (rest % 10));
-  while (count > 0) path[size++] = digits[--count];
-  for (size_t i = 0; i < sizeof kAfter; ++i) path[size++] = kAfter[i];
-  raw_call(SYS_readlinkat, AT_FDCWD, as_long(path), as_long(proof), sizeof proof);
+  const ProcPath path(spare, "fd/3");
+  raw_call(SYS_readlinkat, AT_FDCWD, as_long(path.text), as_long(proof), sizeof proof);
+}
+
+// The lines of proc_pid_status(5) that tell what confines it: NoNewPrivs, Seccomp and how many filters. False: they are not there.
+struct Filters {
+  char text[4096];
+  size_t begin = 0, end = 0;
+};
+bool read_filters(int process, Filters& filters) noexcept {
+  const ProcPath path(process, "status");
+  const int file = static_cast<int>(raw_call(SYS_openat, AT_FDCWD, as_long(path.text), kCloexec, 0));
+  const long size = raw_call(SYS_read, file, as_long(filters.text), sizeof filters.text - 1);
+  raw_call(SYS_close, file);
+  if (size <= 0) return false;
+  filters.text[size] = '\0';
+  for (size_t at = 0; filters.text[at] != '\0'; ++at) {
+    if (filters.text[at] != '\n') continue;
+    if (wire::begins(filters.text + at, "\nNoNewPrivs:")) filters.begin = at;
+    else if (filters.begin != 0 && !wire::begins(filters.text + at, "\nSeccomp")) {
+      filters.end = at;
+      return true;
+    }
+  }
+  return false;
+}
+
+// Nobody in a sandbox may play the spare and be given an environment and streams: it has namespaces of its own, or a filter, and
+// loses neither. Asked while it looks at us.
+bool is_where_we_are(int spare) noexcept {
+  constexpr char kNamespaces[][8] = {"ns/user", "ns/mnt", "ns/pid"};  // no pointers: nobody has relocated us yet
+  for (const char(&name)[8] : kNamespaces) {
+    const ProcPath theirs(spare, name), ours(0, name);
+    struct statx a, b;
+    if (raw_call(SYS_statx, AT_FDCWD, as_long(theirs.text), 0, STATX_INO, as_long(&a)) != 0 ||
+        raw_call(SYS_statx, AT_FDCWD, as_long(ours.text), 0, STATX_INO, as_long(&b)) != 0 || a.stx_ino != b.stx_ino)
+      return false;
+  }
+  Filters theirs, ours;
+  if (!read_filters(spare, theirs) || !read_filters(0, ours) || theirs.end - theirs.begin != ours.end - ours.begin) return false;
+  for (size_t i = 0; i < ours.end - ours.begin; ++i) {
+    if (theirs.text[theirs.begin + i] != ours.text[ours.begin + i]) return false;
+  }
+  return true;
 }
 
 bool is_terminal_or_closed(int fd) noexcept {
@@ -128,7 +189,8 @@ bool is_terminal_or_closed(int fd) noexcept {
   for (;;) raw_call(SYS_exit_group, code);
 }
 
-// A spare of this user's that listens there. Not one that many wait for: connect(2) would wait for it, too.
+// A spare of this user's that listens there. Not one that many wait for: connect(2) would wait for it, too. What nobody listens on
+// any more was left by one that was killed, and would be taken for a spare by who makes the next.
 int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
   sockaddr_un name{kAfUnix, {}};
   for (size_t i = 0; i <= size; ++i) name.sun_path[i] = path[i];
@@ -136,8 +198,10 @@ int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
   if (fd < 0) return -1;
   Credentials peer{};
   int peer_size = sizeof peer;
-  if (raw_call(SYS_connect, fd, as_long(&name), static_cast<long>(sizeof name.sun_family + size + 1)) == 0 &&
-      raw_call(SYS_getsockopt, fd, kSolSocket, kPeercred, as_long(&peer), as_long(&peer_size)) == 0 && peer.uid == uid) {
+  const long connected = raw_call(SYS_connect, fd, as_long(&name), static_cast<long>(sizeof name.sun_family + size + 1));
+  if (connected == -ECONNREFUSED) raw_call(SYS_unlinkat, AT_FDCWD, as_long(path), 0);
+  if (connected == 0 && raw_call(SYS_getsockopt, fd, kSolSocket, kPeercred, as_long(&peer), as_long(&peer_size)) == 0 &&
+      peer.uid == uid && is_where_we_are(peer.pid)) {
     spare = peer.pid;
     return fd;
   }
@@ -244,8 +308,9 @@ extern "C" __attribute__((visibility("hidden"))) void belljar_warm_first(int arg
     prove(spare, request.proof);
     // Before it is taken: a signal that comes in between is the command's.
     const std::uint64_t passed = signals_to_pass(request.inherited.ignored);
+    const std::uint64_t blocked = passed | kHeld;
     std::uint64_t before = 0;
-    if (raw_call(SYS_rt_sigprocmask, SIG_BLOCK, as_long(&passed), as_long(&before), sizeof before) != 0) return;
+    if (raw_call(SYS_rt_sigprocmask, SIG_BLOCK, as_long(&blocked), as_long(&before), sizeof before) != 0) return;
     const int signals = static_cast<int>(raw_call(SYS_signalfd4, -1, as_long(&passed), sizeof passed, kCloexec | kNonBlocking));
     if (before == 0 && signals >= 0 && send_request(fd, request, argv, environment, cwd) && is_taken(fd, signals))
       serve(fd, signals);
