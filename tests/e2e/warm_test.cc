@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -33,6 +34,11 @@ class Warm : public Run {
     RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path()};
     options.env = {{"XDG_STATE_HOME", state_.path()}, {"HOME", home_.path()}, {"BELLJAR_WARM", ""}};
     return options;
+  }
+  RunOptions with_secret() const {
+    RunOptions with = options();
+    with.env["BELLJAR_SECRET"] = "1";
+    return with;
   }
   Outcome warm_command(const std::vector<std::string>& args) const {
     std::vector<std::string> words{"warm"};
@@ -127,6 +133,7 @@ class WarmChange : public Warm, public testing::WithParamInterface<Change> {
     std::vector<std::string> args = GetParam().options;
     for (std::string& word : args) {
       if (word == "POLICY") word = home_ / "policy.toml";
+      if (word == "HIDDEN") word = home_ / ".netrc-like";
     }
     args.insert(args.end(), {"-c", text});
     return args;
@@ -191,6 +198,15 @@ const std::vector<Change> kChanges = {
      [](const std::string& home, const std::string&) { put(home + "/.ssh/id", "key"); },
      "test ! -e \"$HOME/.ssh\" || ls \"$HOME/.ssh\" | grep -q id || exit 3",
      true},
+    {"HiddenFileThatIsBack",  // with the same inode: what lay over it in the spare went with its name
+     {"--hide", "HIDDEN", "--allow-nested-userns", "--accept", "filesystem.absent_readonly", "--accept", "protect.absent"},
+     [](const std::string& home, const std::string&) {
+       fs::create_hard_link(home + "/.netrc-like", home + "/another-name");
+       fs::remove(home + "/.netrc-like");
+       fs::rename(home + "/another-name", home + "/.netrc-like");
+     },
+     "! cat \"$HOME/.netrc-like\"",
+     false},
     {"BrokenPolicy",
      {},
      [](const std::string& home, const std::string&) { put(home + "/.config/belljar/policy.toml", "mode =\n"); },
@@ -222,6 +238,7 @@ TEST_F(Warm, SignalsReachTheCommandAndItsCodeComesBack) {
                   options());
   ASSERT_TRUE(running.wait_for_output("ready"));
   EXPECT_EQ(spares().size(), 1U);
+  for (const int ignored : {SIGPIPE, SIGXFSZ, SIGTTIN, SIGTTOU}) running.send(ignored);  // by a cold run
   running.send(SIGTERM);
   const Outcome outcome = running.wait();
   EXPECT_EQ(outcome.exit_code, 9) << outcome;
@@ -307,6 +324,72 @@ TEST_F(Warm, AStoppedSpareHoldsNobodyUp) {
   for (const std::string& pid : stopped) ::kill(std::stoi(pid), SIGCONT);
   EXPECT_TRUE(eventually([&] { return warm_command({}).err.find("did not answer") == std::string::npos; }));
   EXPECT_EQ(read_file(workspace_ / "lines"), "line\nline\nline\nline\nline\n");
+}
+
+TEST_F(Warm, KilledSparesAreReplaced) {
+  make_ready({"-c", "true"}, options());
+  for (const std::string& pid : spares()) {
+    ::kill(std::stoi(pid), SIGKILL);
+    EXPECT_TRUE(eventually([&] { return ::kill(std::stoi(pid), 0) != 0; }));
+  }
+  EXPECT_EQ(belljar({"run", "--warm", "-c", "true"}, options()).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return spares().size() == 2; }));
+  EXPECT_TRUE(again({"-c", "true"}, options()).warm);
+}
+
+// What the run tells at its end goes to a pipe that nobody reads.
+TEST_F(Warm, ASpareThatTellsGoesWithItsClient) {
+  make_ready({"-c", "true"}, options());
+  const std::set<std::string> before = spares();
+  Running running(
+      command_line({"--warm", "-c", "head -c 65536 /dev/zero >&2; touch /etc/refused 2>/dev/null; echo done >> ended; exit 1"}),
+      options());
+  ASSERT_TRUE(eventually([&] { return fs::exists(workspace_ / "ended"); }));
+  const std::set<std::string> left = spares();
+  running.send(SIGKILL);
+  EXPECT_TRUE(eventually([&] {
+    return std::ranges::all_of(before,
+                               [&](const std::string& pid) { return left.contains(pid) || ::kill(std::stoi(pid), 0) != 0; });
+  }));
+  EXPECT_EQ(running.wait().signal, SIGKILL);
+}
+
+// A listener at a spare's place that is in other namespaces, as a command is, learns nothing of who comes. The twin: one of ours.
+TEST_F(Warm, NobodyInASandboxPlaysTheSpare) {
+  const std::string play =
+      "import ctypes, os, socket, sys\n"
+      "def wait(listener):\n"
+      " connection = listener.accept()[0]\n"
+      " connection.settimeout(20)\n"
+      " try: told = connection.recv(200000)\n"
+      " except OSError: told = b''\n"
+      " os.write(1, b'learned' if b'BELLJAR_SECRET=' in told else b'nothing')\n"
+      "listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
+      "if sys.argv[1] == 'inside' and ctypes.CDLL(None).unshare(0x10000000) != 0: sys.exit(99)\n"
+      "os.unlink(sys.argv[2])\n"
+      "listener.bind(sys.argv[2])\n"
+      "listener.listen(2)\n"
+      "os.write(1, b'there ')\n"
+      "wait(listener)\n";
+  for (const bool inside : {true, false}) {
+    make_ready({"-c", "true"}, with_secret());
+    std::vector<std::string> sockets;
+    for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm")) {
+      if (!entry.path().filename().string().starts_with('.')) sockets.push_back(entry.path());
+    }
+    ASSERT_EQ(sockets.size(), 2U);
+    for (const std::string& pid : spares()) {
+      ::kill(std::stoi(pid), SIGKILL);
+      EXPECT_TRUE(eventually([&] { return ::kill(std::stoi(pid), 0) != 0; }));
+    }
+    std::ranges::sort(sockets);
+    Running fake({"/usr/bin/python3", "-c", play, inside ? "inside" : "ours", sockets[0]}, options());
+    ASSERT_TRUE(fake.wait_for_output("there"));
+    const Outcome ran = belljar({"run", "--warm", "-c", "echo ran"}, with_secret());
+    EXPECT_EQ(ran.out, "ran\n") << ran;
+    const Outcome learned = fake.wait();
+    EXPECT_EQ(learned.out, inside ? "there nothing" : "there learned") << learned;
+  }
 }
 
 // Who is confined may look like who is not: Landlock tells nobody. But the kernel does not let them look into the spare.

@@ -135,7 +135,7 @@ bool is_ours(const std::string& mount, const std::vector<std::string>& directori
 
 // With BELLJAR_WARM=1 runs leave sandboxes for the next ones, in which nothing runs yet.
 bool is_idle_spare(pid_t pid, std::string_view words, const std::map<pid_t, Stat>& all) {
-  if (words.find(" __spare run ") == std::string_view::npos) return false;
+  if (words.find(" __spare") == std::string_view::npos) return false;
   return std::ranges::none_of(all, [&](const auto& one) {
     const auto parent = all.find(one.second.parent);
     return parent != all.end() && parent->second.parent == pid && one.second.state != 'Z';

@@ -296,7 +296,7 @@ void end_spares(const std::string& state_home) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
       const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos)
+      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare", 8)) == std::string::npos)
         continue;
       if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
       found |= ::kill(pid, SIGKILL) == 0;
