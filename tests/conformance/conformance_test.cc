@@ -554,7 +554,7 @@ struct Kind {
   const char* backend;
   bool processes;
   bool decorated = false;
-  bool transaction = false;  // the workspace is one, committed at the end
+  bool transaction = false;  // the workspace is one
 };
 constexpr Kind kKinds[] = {{"native", "native", true},
                            {"landlock", "landlock", true},

@@ -42,7 +42,8 @@ if act == 'connect':
 os.symlink(free, 'way')
 beside(swap)
 done, refused, other, end = 0, 0, 0, time.monotonic() + float(patience)
-while done + refused + other < 2000 or (not (done and refused) and time.monotonic() < end):
+least = 200 if act == 'connect' else 1000
+while done + refused + other < least or (not (done and refused) and time.monotonic() < end):
   try:
     acts[act](); done += 1
   except OSError as error:
@@ -60,7 +61,7 @@ struct Race : Attack {
     plant_dir(workspace("free/hooks"));
     plant(workspace("free/file"), "free");
   }
-  // What the acts wrote to stdout and what came of them; of two thousand, and more until one was refused.
+  // What the acts wrote to stdout and what came of them; of a thousand, and more until one was refused.
   std::string race(const std::string& act, const std::string& free, const std::string& held, Words options = {}) const {
     return acts(act, free, held, std::move(options), "60");
   }
