@@ -243,6 +243,20 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
 // changed meanwhile as the test changes it, and many must start cold.
 bool spares_are_old() { return is_set("BELLJAR_WARM") && is_set("BELLJAR_TEST_OLD_SPARES"); }
 
+// All of theirs with that state directory, in the making, too, and whoever ends with them.
+std::vector<pid_t> processes_of_spares(const std::string& state_home) {
+  const std::string state = '\0' + ("XDG_STATE_HOME=" + state_home) + '\0';
+  std::vector<pid_t> pids;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) != std::string::npos &&
+        ('\0' + read_what_is_there(entry.path() / "environ")).find(state) != std::string::npos)
+      pids.push_back(pid);
+  }
+  return pids;
+}
+
 void keep_spare(pid_t pid) {
   struct Kept {
     std::vector<pid_t> pids;
@@ -301,6 +315,16 @@ Running::~Running() {
 
 void Running::end_spare() {
   if (spare_ <= 0) return;
+  // Who is killed with all of its helpers leaves its control group to the next start, and a test may look for one.
+  const bool limited = std::ranges::any_of(argv_, [](const std::string& word) { return word == "--pids" || word == "--memory"; });
+  if (limited) {
+    RunOptions options = quiet();
+    options.env["BELLJAR_WARM"] = "";
+    (void)::belljar::test::run({kBelljar, "warm", "--stop"}, options);
+    // The one that served ends by itself.
+    const std::string state = value_in(environment(options_), "XDG_STATE_HOME");
+    for (int polls = 0; polls < 2'000 && !processes_of_spares(state).empty(); ++polls) ::poll(nullptr, 0, 1);
+  }
   end_spares(value_in(environment(options_), "XDG_STATE_HOME"));
   ::kill(spare_, SIGKILL);  // where it had none
   reap(std::exchange(spare_, -1));
@@ -428,17 +452,8 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
 }
 
 void end_spares(const std::string& state_home) {
-  const std::string state = '\0' + ("XDG_STATE_HOME=" + state_home) + '\0';
-  for (bool found = true; found;) {
-    found = false;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-      const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare\0", 9)) == std::string::npos)
-        continue;
-      if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
-      found |= ::kill(pid, SIGKILL) == 0;
-    }
+  for (std::vector<pid_t> pids; !(pids = processes_of_spares(state_home)).empty();) {
+    if (std::ranges::none_of(pids, [](pid_t pid) { return ::kill(pid, SIGKILL) == 0; })) break;
   }
   // Their sockets, which the next one would be taken for.
   std::error_code ignored;
