@@ -554,13 +554,15 @@ struct Kind {
   const char* backend;
   bool processes;
   bool decorated = false;
+  bool transaction = false;  // the workspace is one
 };
 constexpr Kind kKinds[] = {{"native", "native", true},
                            {"landlock", "landlock", true},
                            {"local", "local", true},
                            {"mock", "mock", false},
                            {"native_decorated", "native", true, true},
-                           {"mock_decorated", "mock", false, true}};
+                           {"mock_decorated", "mock", false, true},
+                           {"native_transaction", "native", true, false, true}};
 
 // Decorators with nothing to object: whoever is behind them notices nothing.
 SandboxPtr decorated(SandboxPtr sandbox, const std::string& directory) {
@@ -588,7 +590,7 @@ TEST_P(Conformance, Row) {
   }
   if (std::string(kind.backend) == "native") BELLJAR_NEEDS(user_namespaces());
   if (std::string(kind.backend) == "landlock") BELLJAR_NEEDS(landlock_abi_at_least(4));
-  const test::TempDir workspace, names;
+  const test::TempDir workspace, names, state(kind.transaction ? test::layers_base("/var/tmp") : "");
   if (test::is_root()) workspace.give_to(test::user_uid(), test::user_gid());
   const std::string named = names / "link";
   ASSERT_EQ(::symlink(workspace.path().c_str(), named.c_str()), 0);
@@ -598,6 +600,7 @@ TEST_P(Conformance, Row) {
     config.backend = kind.backend;
     config.workspace = named;
     config.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", workspace.path()}};
+    if (kind.transaction) config.transaction = "of-a-row", config.state_dir = state.path();
     if (std::string(kind.backend) == "landlock") {
       config.policy.filesystem.protect = Protect::kNone;
       config.policy.network.mode = NetMode::kHost;

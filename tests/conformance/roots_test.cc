@@ -49,7 +49,11 @@ class Roots : public testing::TestWithParam<const char*> {
                                        {"named", place_ / "root"}})
       ASSERT_EQ(::symlink(target.c_str(), (place_ / name).c_str()), 0);
     if (test::is_root()) place_.give_to(test::user_uid(), test::user_gid());
-    config_.backend = GetParam();
+    config_.backend = in_transaction() ? "native" : GetParam();
+    if (in_transaction()) {
+      config_.transaction = "of-a-test";
+      config_.state_dir = state_.path();
+    }
     config_.workspace = place_ / "ws";
     config_.caller_env = {{"PATH", "/usr/local/bin:/usr/bin:/bin"}, {"HOME", place_ / "ws"}};
     if (contained()) config_.container = {.engine = engine_->address(), .image = test::Engine::image(), .pull = PullPolicy::kNever};
@@ -67,6 +71,7 @@ class Roots : public testing::TestWithParam<const char*> {
     if (engine_ == nullptr) return;
     EXPECT_TRUE(engine_->containers().empty());
   }
+  static bool in_transaction() { return GetParam() == std::string("native_transaction"); }
   static bool contained() { return GetParam() == std::string("container"); }
   void open(const std::string& name, Access access) {
     config_.policy.filesystem.entries.push_back({.path = place_ / name, .access = access, .origin = {"test", "", 0}});
@@ -82,7 +87,7 @@ class Roots : public testing::TestWithParam<const char*> {
   static std::string text_of(const Result<std::string>& text) { return text ? *text : text.error().line(); }
 
   std::unique_ptr<test::Engine> engine_;
-  const test::TempDir place_{shown_to_all()};
+  const test::TempDir place_{shown_to_all()}, state_{test::layers_base("/var/tmp")};
   SandboxConfig config_;
 };
 
@@ -274,7 +279,8 @@ TEST_P(Roots, AreRehearsed) {
   EXPECT_FALSE(test::exists(root + "/a"));
 }
 
-INSTANTIATE_TEST_SUITE_P(, Roots, testing::Values("native", "landlock"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(, Roots, testing::Values("native", "native_transaction", "landlock"),
+                         [](const auto& test) { return test.param; });
 INSTANTIATE_TEST_SUITE_P(Engine, Roots, testing::Values("container"), [](const auto& test) { return test.param; });
 
 }  // namespace

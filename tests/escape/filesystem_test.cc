@@ -81,10 +81,7 @@ TEST_F(Filesystem, InheritedDescriptorsAreClosed) {
 // FS-10: stdin, opened for reading, reopened for writing.
 TEST_F(Filesystem, StdinCannotBeReopenedWithMoreRights) {
   plant(beside("input"), "as it was");
-  const auto with = [&](const std::string& words) {
-    return run({"/bin/sh", "-c", words + " <" + beside("input")}, in_workspace());
-  };
-  const Outcome attack = with("exec '" + std::string(kBelljar) + "' run -- ./probe reopen_stdin");
+  const Outcome attack = run_in({"--", "./probe", "reopen_stdin"}, {.input = beside("input"), .stdin_is = Input::kFile});
   // It may write to a pipe that is its own; the file stays as it is.
   EXPECT_EQ(attack.exit_code, 0) << attack;
   EXPECT_EQ(read_file(beside("input")), "as it was");

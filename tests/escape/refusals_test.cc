@@ -94,9 +94,10 @@ TEST_F(Escape, AHiddenPathInTheWorkspaceHoldsAgainstRenameLinkAndMode) {
 }
 
 TEST_F(Escape, StandardInputFromAFileCannotBeReopenedForWriting) {  // FS-10
-  const std::string command =
-      std::string(kBelljar) + " run -c 'echo after >/proc/self/fd/0; cat >/dev/null' <" + (base_ / "outside");
-  run({"/bin/sh", "-c", command}, {.cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
+  const Outcome outcome =
+      belljar({"run", "-c", "echo after >/proc/self/fd/0; cat >/dev/null"},
+              {.input = base_ / "outside", .stdin_is = Input::kFile, .cwd = base_ / "ws", .env = {{"HOME", base_ / "home"}}});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
   EXPECT_EQ(read_file(base_ / "outside"), "before\n");
 }
 

@@ -88,14 +88,17 @@ Outcome Attack::run_in(Words arguments, RunOptions options) const {
 Outcome Attack::shell(const std::string& text, Words options) const {
   options.insert(options.end(), {"-c", text});
   Outcome outcome = run_in(std::move(options));
-  EXPECT_NE(outcome.exit_code, 125) << outcome;  // a sandbox that did not start refuses nothing
+  // A sandbox that did not start refuses nothing.
+  EXPECT_TRUE(outcome.exit_code != 125 || !outcome.refused_at_commit.empty()) << outcome;
   return outcome;
 }
 
 std::string Attack::inside(Words act, Words options) const {
   options.insert(options.end(), {"--", probe()});
   options.insert(options.end(), act.begin(), act.end());
-  return first_line(run_in(std::move(options)));
+  const Outcome outcome = run_in(std::move(options));
+  const std::string line = first_line(outcome);
+  return line == "ok" && !outcome.refused_at_commit.empty() ? "refused at the commit" : line;
 }
 
 std::string Attack::outside(Words act) const {

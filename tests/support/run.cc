@@ -1,6 +1,7 @@
 #include "support/run.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -22,6 +24,7 @@
 #include <optional>
 #include <ostream>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -31,6 +34,7 @@
 #include "base/format.h"
 #include "base/unique_fd.h"
 #include "support/built.h"
+#include "support/clock.h"
 #include "support/leftovers.h"
 #include "support/temp_dir.h"
 
@@ -91,16 +95,18 @@ bool drain(int fd, std::string& into) {
 }
 
 pid_t spawn(const std::vector<std::string>& argv, const RunOptions& options, const std::vector<std::string>& env, int in, int out,
-            int err) {
+            int err, bool alone = false) {
   posix_spawn_file_actions_t actions;
   posix_spawnattr_t attributes;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawnattr_init(&attributes);
   if (options.stdin_is == Input::kPipe) ::posix_spawn_file_actions_adddup2(&actions, in, 0);
   else if (options.stdin_is == Input::kNull) ::posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+  else if (options.stdin_is == Input::kFile) ::posix_spawn_file_actions_addopen(&actions, 0, options.input.c_str(), O_RDONLY, 0);
   else ::posix_spawn_file_actions_addclose(&actions, 0);
   ::posix_spawn_file_actions_adddup2(&actions, out, 1);
   ::posix_spawn_file_actions_adddup2(&actions, err, 2);
+  if (alone) ::posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   if (!options.cwd.empty()) ::posix_spawn_file_actions_addchdir_np(&actions, options.cwd.c_str());
   sigset_t defaults;
   sigset_t none;
@@ -140,15 +146,73 @@ std::set<std::string> spares_of(const std::vector<std::string>& env) {
   return names;
 }
 
+// A socket there takes visitors: between bind(2) and listen(2) it takes none, and whoever comes starts cold.
+bool one_listens_of(const std::set<std::string>& names, const std::string& place) {
+  std::istringstream sockets(read_what_is_there("/proc/net/unix"));
+  constexpr std::string_view kListens = " 00010000 ";  // __SO_ACCEPTCON
+  for (std::string line; std::getline(sockets, line);) {
+    const auto at = line.find(place + "/");
+    if (at != std::string::npos && line.find(kListens) < at && names.contains(line.substr(at + place.size() + 1))) return true;
+  }
+  return false;
+}
+
+std::set<std::string> new_spares(const std::vector<std::string>& env, const std::set<std::string>& before) {
+  std::set<std::string> names = spares_of(env);
+  for (const std::string& name : before) names.erase(name);
+  return names;
+}
+
 void reap(pid_t pid) {
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
 }
 
+bool is_set(const char* name) {
+  const char* const said = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return said != nullptr && std::string_view(said) == "1";
+}
+
+std::string words_of(const std::vector<std::string>& argv) {
+  std::string text;
+  for (const std::string& word : argv) text += (text.empty() ? "" : " ") + escaped(word.substr(0, 100));
+  return text;
+}
+
+bool is_run(const std::vector<std::string>& argv) { return argv.size() >= 3 && argv[0] == kBelljar && argv[1] == "run"; }
+
+// How many of its words come before the command's.
+std::size_t options_of(const std::vector<std::string>& argv) {
+  return static_cast<std::size_t>(std::ranges::find(argv, "--") - argv.begin());
+}
+
+// Not where the test has one of its own, nor where none can be: only the native backend has them, for a workspace that can be
+// written.
+bool can_be_transaction(const std::vector<std::string>& argv) {
+  const std::size_t end = options_of(argv);
+  return std::ranges::none_of(argv.begin(), argv.begin() + static_cast<std::ptrdiff_t>(end), [](const std::string& word) {
+    return word.starts_with("--txn") || word == "landlock" || word == "auto" || word == "container" || word == "read-only" ||
+           word == "danger-full-access" || word == "external-sandbox" || word == "--help";
+  });
+}
+
+// The same run with nothing to do: what it commits is judged by the rules of the first.
+std::vector<std::string> words_of_commit(const std::vector<std::string>& argv) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i < options_of(argv); ++i) {
+    const std::string& word = argv[i];
+    if (word == "-c" || word == "--report" || word == "--audit") ++i;
+    else if (word != "--json" && word != "--verbose" && word != "--pty") words.push_back(word);
+  }
+  words.insert(words.end(), {"--commit", "--", "true"});
+  return words;
+}
+
 // With BELLJAR_WARM=1 in the environment of the tests each `belljar run` finds a spare where one may stand for it: as it would be
 // after another run like it. -1: none.
 pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const std::vector<std::string>& env) {
-  if (value_in(env, "BELLJAR_WARM") != "1" || argv.size() < 3 || argv[0] != kBelljar || argv[1] != "run") return -1;
+  // A closed stream, like a terminal, starts cold; so does what names no command.
+  if (value_in(env, "BELLJAR_WARM") != "1" || !is_run(argv) || options.stdin_is == Input::kClosed) return -1;
   std::vector<std::string> words{"belljar", "__spare", "run"};
   bool text = false;
   for (std::size_t i = 2; i < argv.size() && argv[i] != "--"; ++i) {
@@ -158,19 +222,52 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
     text = true;
     ++i;
   }
+  if (!text && options_of(argv) + 1 >= argv.size()) return -1;
   words.emplace_back("--");
   if (!text) words.emplace_back("true");
   const std::set<std::string> before = spares_of(env);
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   options.stdin_is = Input::kNull;
   words[0] = kBelljar;
-  const pid_t pid = spawn(words, options, env, -1, null.get(), null.get());
+  // Without what we inherited: under flock(1), for one, its proof would find no place.
+  const pid_t pid = spawn(words, options, env, -1, null.get(), null.get(), true);
   // It ends at once where none can stand for this run.
-  for (int polls = 0; polls < 10'000 && spares_of(env) == before; ++polls) {
+  for (int polls = 0; polls < 10'000 && !one_listens_of(new_spares(env, before), place_of_spares(env)); ++polls) {
     if (::waitpid(pid, nullptr, WNOHANG) == pid) return -1;
     ::poll(nullptr, 0, 1);
   }
   return pid;
+}
+
+// BELLJAR_TEST_OLD_SPARES=1 beside BELLJAR_WARM=1: a run finds what was made after the last one like it, so that the host has
+// changed meanwhile as the test changes it, and many must start cold.
+bool spares_are_old() { return is_set("BELLJAR_WARM") && is_set("BELLJAR_TEST_OLD_SPARES"); }
+
+// All of theirs with that state directory, in the making, too, and whoever ends with them.
+std::vector<pid_t> processes_of_spares(const std::string& state_home) {
+  const std::string state = '\0' + ("XDG_STATE_HOME=" + state_home) + '\0';
+  std::vector<pid_t> pids;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+    const pid_t pid = std::atoi(entry.path().filename().c_str());
+    if (pid > 0 && read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare", 8)) != std::string::npos &&
+        ('\0' + read_what_is_there(entry.path() / "environ")).find(state) != std::string::npos)
+      pids.push_back(pid);
+  }
+  return pids;
+}
+
+void keep_spare(pid_t pid) {
+  struct Kept {
+    std::vector<pid_t> pids;
+    ~Kept() {
+      for (const pid_t one : pids) ::kill(one, SIGKILL), reap(one);
+      end_spares(state_home());
+    }
+  };
+  (void)state_home();  // it outlives them
+  static Kept kept;
+  if (pid > 0) kept.pids.push_back(pid);
 }
 
 }  // namespace
@@ -187,8 +284,16 @@ Running::Running(const std::vector<std::string>& argv, const RunOptions& options
   auto [err_read, err_write] = make_pipe();
 
   const std::vector<std::string> env = environment(options);
-  spare_ = make_spare(argv, options, env);
-  pid_ = spawn(argv, options, env, in_read.get(), out_write.get(), err_write.get());
+  argv_ = argv;
+  if (runs_are_transactions() && is_run(argv) && can_be_transaction(argv)) {
+    static int count = 0;
+    transaction_ = format("of-{}-{}", ::getpid(), ++count);
+    argv_.insert(argv_.begin() + 2, {"--txn", "--txn-name", transaction_});
+    let_the_clock_tick();  // what the test changed in the tick of the start would count as changed meanwhile
+  }
+  if (!spares_are_old()) spare_ = make_spare(argv_, options, env);
+  spare_stood_ = spare_ > 0 || (spares_are_old() && !spares_of(env).empty());
+  pid_ = spawn(argv_, options, env, in_read.get(), out_write.get(), err_write.get());
 
   if (options.stdin_is == Input::kPipe) stdin_ = std::move(in_write);
   stdout_ = std::move(out_read);
@@ -205,10 +310,21 @@ Running::~Running() {
     reap(pid_);
   }
   end_spare();
+  if (!transaction_.empty()) drop(transaction_);
 }
 
 void Running::end_spare() {
   if (spare_ <= 0) return;
+  // Who is killed with all of its helpers leaves its control group to the next start, and a test may look for one.
+  const bool limited = std::ranges::any_of(argv_, [](const std::string& word) { return word == "--pids" || word == "--memory"; });
+  if (limited) {
+    RunOptions options = quiet();
+    options.env["BELLJAR_WARM"] = "";
+    (void)::belljar::test::run({kBelljar, "warm", "--stop"}, options);
+    // The one that served ends by itself.
+    const std::string state = value_in(environment(options_), "XDG_STATE_HOME");
+    for (int polls = 0; polls < 2'000 && !processes_of_spares(state).empty(); ++polls) ::poll(nullptr, 0, 1);
+  }
   end_spares(value_in(environment(options_), "XDG_STATE_HOME"));
   ::kill(spare_, SIGKILL);  // where it had none
   reap(std::exchange(spare_, -1));
@@ -229,6 +345,9 @@ bool Running::try_reap() {
   reaped_ = true;
   outcome_.duration = since(started_);
   outcome_.max_rss_kib = usage.ru_maxrss;
+  // Whom a spare serves ends before libc begins: it touches some ten pages, a start some hundred.
+  constexpr long kPagesOfAClient = 60;
+  outcome_.warm = spare_stood_ && usage.ru_minflt < kPagesOfAClient;
   if (WIFEXITED(status)) outcome_.exit_code = WEXITSTATUS(status);
   else outcome_.signal = WTERMSIG(status);
   return true;
@@ -278,7 +397,50 @@ Outcome Running::wait() {
     pump(milliseconds(ended ? 20 : 2));
   }
   end_spare();
+  if (is_run(argv_)) tell_mode();
+  if (spares_are_old()) keep_spare(make_spare(argv_, quiet(), environment(options_)));
+  if (!transaction_.empty()) commit();
   return std::move(outcome_);
+}
+
+void Running::tell_mode() const {
+  const char* const file = std::getenv("BELLJAR_TEST_RUNS");  // NOLINT(concurrency-mt-unsafe)
+  if (file == nullptr) return;
+  const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
+  const char* const how = outcome_.warm ? "warm" : spare_stood_ ? "missed" : "cold";
+  const std::string line =
+      format("{}\t{}\t{}.{}\t{}\n", how, transaction_.empty() ? "live" : "txn", test == nullptr ? "" : test->test_suite_name(),
+             test == nullptr ? "" : test->name(), words_of(argv_));
+  const UniqueFd out(::open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666));
+  (void)!::write(out.get(), line.data(), line.size());
+}
+
+RunOptions Running::quiet() const {
+  RunOptions options = options_;
+  options.stdin_is = Input::kNull;
+  options.input.clear();
+  return options;
+}
+
+void Running::drop(const std::string& transaction) const {
+  std::vector<std::string> words{kBelljar, "rollback", "--txn-name", transaction};
+  for (std::size_t i = 0; i + 1 < options_of(argv_); ++i) {
+    if (argv_[i] == "--workspace") words.insert(words.end(), {argv_[i], argv_[i + 1]});
+  }
+  (void)::belljar::test::run(words, quiet());
+}
+
+void Running::commit() {
+  const std::string name = std::exchange(transaction_, {});
+  outcome_.transaction = true;
+  const Outcome committed = ::belljar::test::run(words_of_commit(argv_), quiet());
+  if (committed.exit_code == 0) return;
+  drop(name);
+  // A run that made no sandbox has no transaction, and its rules judge nothing.
+  if (committed.err.find("refused: ") == std::string::npos && committed.err.find("conflict: ") == std::string::npos) return;
+  outcome_.refused_at_commit = committed.err;
+  outcome_.err += committed.err;
+  if (outcome_.exit_code == 0) outcome_.exit_code = 125;
 }
 
 std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
@@ -290,27 +452,16 @@ std::ostream& operator<<(std::ostream& stream, const Outcome& outcome) {
 }
 
 void end_spares(const std::string& state_home) {
-  const std::string state = '\0' + ("XDG_STATE_HOME=" + state_home) + '\0';
-  for (bool found = true; found;) {
-    found = false;
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-      const pid_t pid = std::atoi(entry.path().filename().c_str());
-      if (pid <= 0 || read_what_is_there(entry.path() / "cmdline").find(std::string("\0__spare", 8)) == std::string::npos)
-        continue;
-      if (('\0' + read_what_is_there(entry.path() / "environ")).find(state) == std::string::npos) continue;
-      found |= ::kill(pid, SIGKILL) == 0;
-    }
+  for (std::vector<pid_t> pids; !(pids = processes_of_spares(state_home)).empty();) {
+    if (std::ranges::none_of(pids, [](pid_t pid) { return ::kill(pid, SIGKILL) == 0; })) break;
   }
   // Their sockets, which the next one would be taken for.
   std::error_code ignored;
   std::filesystem::remove_all(state_home + "/belljar/warm", ignored);
 }
 
-bool runs_are_warm() {
-  const char* const said = std::getenv("BELLJAR_WARM");  // NOLINT(concurrency-mt-unsafe)
-  return said != nullptr && std::string_view(said) == "1";
-}
+bool runs_are_warm() { return is_set("BELLJAR_WARM"); }
+bool runs_are_transactions() { return is_set("BELLJAR_TEST_TXN"); }
 
 Outcome run(const std::vector<std::string>& argv, const RunOptions& options) { return Running(argv, options).wait(); }
 

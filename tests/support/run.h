@@ -21,7 +21,7 @@
 
 namespace belljar::test {
 
-enum class Input { kPipe, kNull, kClosed };  // kPipe: `input`, then end of file
+enum class Input { kPipe, kNull, kClosed, kFile };  // kPipe: `input`, then end of file; kFile: the file `input`, opened for reading
 
 struct RunOptions {
   std::string input;
@@ -39,6 +39,9 @@ struct Outcome {
   bool timed_out = false;  // we killed it
   // Somebody still held its stdout or stderr `held_after` its end: a process survived.
   bool output_held = false;
+  bool warm = false;              // a spare served it
+  bool transaction = false;       // with BELLJAR_TEST_TXN=1: it ran in one
+  std::string refused_at_commit;  // with BELLJAR_TEST_TXN=1: what the commit of this run said; then nothing of it is on the host
   std::string out;
   std::string err;
   std::chrono::milliseconds duration{0};
@@ -48,8 +51,14 @@ struct Outcome {
 // For failure messages: exit code, signal and both outputs.
 std::ostream& operator<<(std::ostream& stream, const Outcome& outcome);
 
-// A program that runs beside the test. With BELLJAR_WARM=1 in the tests' environment each `belljar run` is warm where it can be.
-// The destructor kills its process group and reaps it.
+// A program that runs beside the test. The destructor kills its process group and reaps it.
+//
+// Two variables in the environment of the tests make each `belljar run` another one where it can be (docs/TESTING.md):
+//   BELLJAR_WARM=1      a spare is made for it
+//   BELLJAR_TEST_TXN=1  it runs in a transaction of its own, which wait() commits by the run's own rules. What they refuse is
+//                       dropped: the command wrote it, the host does not have it, and a command that succeeded has exit code 125
+// BELLJAR_TEST_RUNS names a file that gets a line for each: `warm`, `missed` (a spare stood ready, and it started cold all the
+// same) or `cold`; `txn` or `live`; the test; the words.
 class Running {
  public:
   // Throws std::system_error when the program cannot be started.
@@ -76,9 +85,16 @@ class Running {
   void pump(std::chrono::milliseconds at_most);
   bool try_reap();
   void end_spare();
+  void tell_mode() const;
+  void commit();
+  void drop(const std::string& transaction) const;
+  RunOptions quiet() const;
 
   RunOptions options_;
   pid_t spare_ = -1;  // with BELLJAR_WARM=1: the process that made a sandbox for this one
+  bool spare_stood_ = false;
+  std::string transaction_;  // with BELLJAR_TEST_TXN=1: its name
+  std::vector<std::string> argv_;
   pid_t pid_ = -1;
   UniqueFd stdin_, stdout_, stderr_;
   std::string input_;
@@ -95,6 +111,8 @@ Outcome run(const std::vector<std::string>& argv, const RunOptions& options = {}
 void end_spares(const std::string& state_home);
 // BELLJAR_WARM=1: then they have a state directory, too.
 bool runs_are_warm();
+// BELLJAR_TEST_TXN=1.
+bool runs_are_transactions();
 
 // The program under test: belljar with `args`.
 Outcome belljar(std::vector<std::string> args, const RunOptions& options = {});
