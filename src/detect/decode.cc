@@ -5,9 +5,6 @@
 // base64 because its letters are a subset, and base32 last. Escapes (percent, entities, `\x`) count only if
 // there are many, since every web page has a few.
 //
-// rot13 and reversal can be applied to any text and always give letters. Therefore they are tried on the
-// whole only, and kept if the result holds some very common words and the text itself does not.
-//
 // Time must not grow faster than the text. Runs are found by probing every 24th byte, which cannot miss a run
 // of that length; the number of layers and the bytes of all of them are limited; and detect.cc ends the
 // nesting.
@@ -58,7 +55,6 @@ class Decoder {
   std::vector<Layer> run() {
     runs();
     percent_and_entities();
-    if (text_.size() <= (64U << 10)) whole();
     for (Layer& layer : open_spellings(text_)) add(std::move(layer.how), std::move(layer.text), layer.begin, layer.end);
     return std::move(layers_);
   }
@@ -125,27 +121,37 @@ class Decoder {
     }
     return text;
   }
-  // %41, \x41, &#65;, &#x41; when there are many: the whole with all of them decoded.
+  // %41, \x41, &#65;, &#x41; where many stand together: the stretch with all of them decoded. What stands around it does not count,
+  // or a page around an attack would hide it.
   void percent_and_entities() {
-    std::size_t marks = 0;
-    for (const char mark : {'%', '&', '\\', '='}) {  // rare, and found many bytes at a time
-      for (std::size_t at = text_.find(mark); at != std::string_view::npos; at = text_.find(mark, at + 1)) ++marks;
-    }
-    if (marks < 8 || marks * 12 < text_.size()) return;
-    std::size_t count = 0;
     std::string text;
+    std::size_t count = 0, begin = 0, end = 0;  // of the stretch
+    const auto close = [&] {
+      if (count >= kFewestEscapes && count * kEvery >= end - begin && reads_like_text(text)) add("escapes", text, begin, end);
+      text.clear(), count = 0;
+    };
     for (std::size_t i = 0; i < text_.size();) {
+      while (count == 0 && i < text_.size() && !may_escape(text_[i])) ++i;
+      if (i == text_.size()) break;
       std::uint32_t code = 0;
-      const std::size_t length = escape_at(i, code);
-      if (length != 0) ++count;
+      const std::size_t length = may_escape(text_[i]) ? escape_at(i, code) : 0;
+      if (length == 0) {
+        if (count > 0 && i - end >= kApart) close();
+        if (count > 0) text += text_[i];
+        ++i;
+        continue;
+      }
+      if (count++ == 0) begin = i;
       const bool is_byte = text_[i] == '%' || text_[i] == '=' || text_.substr(i, 2) == "\\x";
-      if (length == 0 || code > 0x10FFFF) text += text_.substr(i, std::max<std::size_t>(length, 1));
+      if (code > 0x10FFFF) text += text_.substr(i, length);
       else if (is_byte) text += static_cast<char>(code);
       else append_utf8(text, code);
-      i += std::max<std::size_t>(length, 1);
+      end = i += length;
     }
-    if (count >= 8 && count * 12 >= text_.size() && reads_like_text(text)) add("escapes", std::move(text), 0, text_.size());
+    close();
   }
+  static constexpr std::size_t kFewestEscapes = 8, kEvery = 12, kApart = 24;  // bytes without an escape end a stretch
+  static bool may_escape(char c) noexcept { return c == '%' || c == '=' || c == '\\' || c == '&'; }
   std::size_t escape_at(std::size_t i, std::uint32_t& code) const noexcept {
     const std::string_view rest = text_.substr(i, 10);
     const auto pair = [&](std::size_t at) {
@@ -169,44 +175,6 @@ class Decoder {
       code = code * (hex ? 16U : 10U) + static_cast<std::uint32_t>(digit);
     }
     return end + 1;
-  }
-  // Only when the result has words that instructions have, and the text itself has none.
-  void whole() {
-    const auto speaks = [](std::string_view text) {
-      int hits = 0;
-      for (const char* word : {"nstruct", "gnore", "system", "prompt", " the ", " and ", "you", " to ", "all "})
-        hits += text.find(word) != std::string_view::npos ? 1 : 0;
-      return hits >= 3;
-    };
-    if (!speaks(text_)) {
-      std::string rotated(text_);
-      for (char& c : rotated) {
-        if (c >= 'a' && c <= 'z') c = static_cast<char>('a' + (c - 'a' + 13) % 26);
-        else if (c >= 'A' && c <= 'Z') c = static_cast<char>('A' + (c - 'A' + 13) % 26);
-      }
-      std::string reversed(text_.rbegin(), text_.rend());
-      if (speaks(rotated)) add("rot13", std::move(rotated), 0, text_.size());
-      if (speaks(reversed)) add("reversed", std::move(reversed), 0, text_.size());
-    }
-    spaced();
-  }
-  // i g n o r e: where most letters stand alone, single blanks between letters go.
-  void spaced() {
-    const auto lone = [&](std::size_t i) {
-      return is_letter(text_[i]) && (i == 0 || !is_letter(text_[i - 1])) && (i + 1 == text_.size() || !is_letter(text_[i + 1]));
-    };
-    std::size_t single = 0;
-    std::size_t letters = 0;
-    for (std::size_t i = 0; i < text_.size(); ++i) single += lone(i) ? 1U : 0U, letters += is_letter(text_[i]) ? 1U : 0U;
-    if (single < 12 || single * 2 < letters) return;
-    std::string joined;
-    for (std::size_t i = 0; i < text_.size(); ++i) {
-      const bool glue = (text_[i] == ' ' || text_[i] == '-' || text_[i] == '.') && i > 0 && i + 1 < text_.size() &&
-                        is_letter(text_[i - 1]) && is_letter(text_[i + 1]);
-      const bool blank = text_[i] == ' ' && !joined.empty() && joined.back() == ' ';
-      if (!glue && !blank) joined += text_[i];
-    }
-    add("spaced", std::move(joined), 0, text_.size());
   }
 
   std::string_view text_;

@@ -1,4 +1,4 @@
-// How a text is scanned: a Reader for the text and for each layer that is encoded in it.
+// How a text is scanned: a Reading for the text and for each layer that is encoded in it.
 //
 // A layer is folded to what a reader would see (normal.h), and three kinds of signs are looked for in it: spellings that say enough
 // by themselves (phrases.cc), roles of words in an order within a sentence (patterns.cc, by speech.h), and what a linear model
@@ -6,9 +6,8 @@
 // model finds what nobody did, and is wrong about texts that talk of attacks. So each corrects the other: a row that is not sure of
 // itself counts half where the model finds nothing near, and what the model only half believes counts where the text is hidden.
 //
-// Then circumstances weigh. Hidden or encoded weighs more: why hide it? Words about attacks, tests and quotes weigh less, most of
-// all together, because documentation of attacks is full of attacks. An attacker can write such words as well: they weaken and
-// never silence.
+// Then circumstances weigh. Hidden or encoded weighs more: why hide it? A closed quotation in a sentence that speaks about attacks
+// weighs less, because documentation of attacks is full of them. Such talk beside an attack weakens nothing: anybody can write it.
 //
 // The score is the strongest group of signs that stand together, of each name only the heaviest: a long document has some weak sign
 // on many a page, and a sum over all of it would grow with its length. A word alone weighs nothing: every page about databases says
@@ -20,6 +19,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
+#include <map>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "detect/ascii.h"
 #include "detect/concealed.h"
 #include "detect/normal.h"
 #include "detect/signs.h"
@@ -37,8 +40,6 @@ namespace {
 
 constexpr int kMaxDepth = 3;
 constexpr std::size_t kMaxOfOne = 24;
-constexpr int kShows = 3;  // that many words of tests and reports, one in so many bytes, excuse what is quoted
-constexpr std::size_t kEvery = 1500;
 constexpr std::size_t kTogether = 700;  // signs this near to each other count as one group
 
 // Phrases by their first four bytes, and a small set of those that nearly every place of a text fails to be in. Built once.
@@ -86,10 +87,28 @@ const PhraseTable& phrase_table() {
   return made;
 }
 
-class Reader {
+// What instructions for agents have by nature.
+bool is_usual_for_agents(std::string_view sign) noexcept {
+  constexpr std::string_view kSigns[] = {kLikely,          "addresses-assistant",
+                                         "reader",         "reader-orders",
+                                         "your-answer",    "your-orders",
+                                         "new-orders",     "new-role",
+                                         "now-you",        "role-marker",
+                                         "begin-orders",   "only-this",
+                                         "orders",         "first",
+                                         "trigger",        "tool-call",
+                                         "turn-orders",    "fake-turn",
+                                         "new-policy",     "from-now",
+                                         "demand",         "persist",
+                                         "later-sessions", "transform",
+                                         "reveal-prompt"};
+  return std::ranges::find(kSigns, sign) != std::end(kSigns);
+}
+
+class Reading {
  public:
-  Reader(std::string_view text, std::string layer, Scan& scan, const Layer* outer)
-      : text_(text), layer_(std::move(layer)), scan_(scan), outer_(outer) {}
+  Reading(std::string_view text, std::string layer, const Options& options, Scan& scan, const Layer* outer)
+      : text_(text), layer_(std::move(layer)), options_(options), scan_(scan), outer_(outer) {}
 
   void read(int depth) {
     Hidden hidden;
@@ -98,14 +117,11 @@ class Reader {
     add_hidden(hidden);
     const Speech speech(plain_.text);
     speech_ = &speech;
-    talk_ = speech.talk();
-    shows_ = speech.shows() >= kShows && static_cast<std::size_t>(speech.shows()) * kEvery >= plain_.text.size();
     find_phrases();
     for (const SignMatch& match : speech.matches()) {
       // What the model only half believes counts where somebody took the trouble to hide it.
-      if (match.sign == kLikely && match.weight < Scan::kSuspicious && !is_hidden(match.begin)) continue;
-      const int weight = match.sign == kLikely ? weigh_likely(match.weight, match.begin, match.end)
-                                               : mention(match.weight, match.begin, match.end);
+      if (match.sign == kLikely && (!options_.model || (match.weight < Scan::kSuspicious && !is_hidden(match.begin)))) continue;
+      const int weight = match.sign == kLikely ? match.weight : mention(match.weight, match.begin, match.end);
       add(match.sign, weight, match.begin, match.end);
     }
     find_images();
@@ -115,13 +131,14 @@ class Reader {
       Layer inner = layer;
       if (outer_ != nullptr) inner.begin = outer_->begin, inner.end = outer_->end;
       const std::string name = layer_ == "text" ? layer.how : layer_ + " > " + layer.how;
-      Reader(layer.text, name, scan_, &inner).read(depth + 1);
+      Reading(layer.text, name, options_, scan_, &inner).read(depth + 1);
     }
     if (hidden.tags >= 4 && depth == 0) read_tags();
   }
 
  private:
   void add(std::string_view name, int weight, std::size_t begin, std::size_t end) {
+    if (options_.reader == Reader::kAgent && layer_ == "text" && !is_hidden(begin) && is_usual_for_agents(name)) return;
     if (layer_ != "text") weight += 20;  // why hide it?
     if (weight >= 15 && is_hidden(begin)) weight += 15;
     if (!has_room(name, weight)) return;
@@ -176,51 +193,19 @@ class Reader {
       if (code >= 0x20 && code <= 0x7E) tags += static_cast<char>(code);
     }
     const Layer whole{"tag characters", tags, 0, static_cast<std::uint32_t>(text_.size())};
-    Reader(whole.text, "tag characters", scan_, &whole).read(kMaxDepth);
+    Reading(whole.text, "tag characters", options_, scan_, &whole).read(kMaxDepth);
   }
   bool is_hidden(std::size_t at) const noexcept { return concealed_.at(at); }
-  // In quotes or code: what a text that talks *about* instructions does with them.
-  bool is_quoted(std::size_t begin, std::size_t end) const noexcept {
-    const std::string_view text = plain_.text;
-    const std::size_t from = begin - std::min<std::size_t>(begin, 120);
-    const std::size_t line = text.rfind('\n', begin);
-    const std::string_view before = text.substr(std::max(from, line == std::string_view::npos ? 0 : line + 1),
-                                                begin - std::max(from, line == std::string_view::npos ? 0 : line + 1));
-    const std::string_view after = text.substr(end, std::min<std::size_t>(160, text.size() - std::min(end, text.size())));
-    for (const char quote : {'"', '`', '\''}) {
-      if (std::ranges::count(before, quote) % 2 == 1 && after.find(quote) != std::string_view::npos) return true;
-    }
-    for (const auto& [open, close] :
-         {std::pair<std::string_view, std::string_view>{"“", "”"}, {"«", "»"}, {"「", "」"}, {"„", "“"}}) {
-      if (before.rfind(open) != std::string_view::npos && after.find(close) != std::string_view::npos) return true;
-    }
-    return false;
-  }
   // Nothing but this between two quotes of one kind: `<|im_start|>` in a text about tokens.
   bool is_named(std::size_t begin, std::size_t end) const noexcept {
     const std::string_view text = plain_.text;
     return begin > 0 && end < text.size() && text[begin - 1] == text[end] &&
            std::string_view("\"'`").find(text[end]) != std::string_view::npos;
   }
-  // The model looks at whole sentences, so what they quote has to be looked for inside.
-  int weigh_likely(int weight, std::size_t begin, std::size_t end) const noexcept {
-    const std::string_view said = std::string_view(plain_.text).substr(begin, end + 2 - begin);
-    const bool quotes = said.find_first_of("\"`") != std::string_view::npos || said.find("„") != std::string_view::npos ||
-                        said.find("「") != std::string_view::npos;
-    return talk_ >= 3 || ((talk_ > 0 || shows_) && quotes) ? weight / 2 : weight;
-  }
-  // What a row says, by what the text says about it: talk about attacks, quotes, and a model that finds nothing there.
-  int mention(int weight, std::size_t begin, std::size_t end) const noexcept {
-    constexpr int kPlain = 55;           // a row that is sure of itself
-    constexpr std::size_t kShort = 120;  // with so little around them the model knows no better
-    const bool doubted =
-        weight < kPlain && plain_.text.size() > kShort && layer_ == "text" && !is_hidden(begin) && speech_->doubts(begin, end);
-    return mention_in_talk(doubted ? weight / 2 : weight, begin, end);
-  }
-  int mention_in_talk(int weight, std::size_t begin, std::size_t end) const noexcept {
-    if (talk_ == 0) return shows_ && is_quoted(begin, end) ? weight / 2 : weight;
-    if (is_quoted(begin, end)) return talk_ < 2 ? weight / 2 : weight / 4;
-    return talk_ >= 4 ? weight / 2 : weight;
+  // What a row says, by what the text says about it: quotes in talk about attacks, and a model that finds nothing there.
+  int mention(int weight, std::size_t begin, std::size_t end) const {
+    if (options_.model && layer_ == "text" && !is_hidden(begin) && speech_->doubts(begin, end)) weight /= 2;
+    return speech_->excuses(begin, end) ? weight / 4 : weight;
   }
 
   void find_phrases() {
@@ -255,34 +240,30 @@ class Reader {
 
   std::string_view text_;
   std::string layer_;
+  const Options& options_;
   Scan& scan_;
   const Layer* outer_;
   Plain plain_;
   Concealed concealed_;
   std::vector<std::pair<std::string_view, int>> full_;  // names (of a row, by their place) that have no room up to a weight
   const Speech* speech_ = nullptr;                      // while it is read
-  int talk_ = 0;
-  bool shows_ = false;  // a test, report or slides about attacks
 };
 
-// The strongest group: of each name the heaviest sign counts, within kTogether bytes.
+// The strongest group: of each name the heaviest sign counts, within kTogether bytes. Encoded layers put many signs at one place,
+// so what a group costs must be its size and not the square of it.
 int strongest_group(std::vector<Sign> signs) {
   std::ranges::sort(signs, {}, &Sign::begin);
+  std::map<std::string_view, std::size_t> numbers;
+  std::vector<std::size_t> number_of;
+  for (const Sign& sign : signs) number_of.push_back(numbers.emplace(sign.name, numbers.size()).first->second);
   int best = 0;
   std::size_t first = 0;
   for (std::size_t last = 0; last < signs.size(); ++last) {
     while (signs[last].begin - signs[first].begin > kTogether) ++first;
-    int sum = 0;
-    for (std::size_t i = first; i <= last; ++i) {
-      const bool heaviest =
-          std::none_of(signs.begin() + static_cast<std::ptrdiff_t>(first), signs.begin() + static_cast<std::ptrdiff_t>(last) + 1,
-                       [&](const Sign& other) {
-                         return other.name == signs[i].name &&
-                                (other.weight > signs[i].weight || (other.weight == signs[i].weight && &other < &signs[i]));
-                       });
-      if (heaviest) sum += signs[i].weight;
-    }
-    best = std::max(best, sum);
+    if (last + 1 < signs.size() && signs[last + 1].begin - signs[first].begin <= kTogether) continue;  // it will be larger
+    std::vector<int> heaviest(numbers.size());
+    for (std::size_t i = first; i <= last; ++i) heaviest[number_of[i]] = std::max(heaviest[number_of[i]], signs[i].weight);
+    best = std::max(best, std::accumulate(heaviest.begin(), heaviest.end(), 0));
   }
   return std::min(best, 100);
 }
@@ -294,9 +275,25 @@ std::string_view name_of(Source source) noexcept {
 
 }  // namespace
 
-Scan scan(std::string_view text) {
+bool is_for_agents(std::string_view path) {
+  constexpr std::string_view kNames[] = {"agents.md",  "agent.md",   "claude.md",    "claude.local.md",         "gemini.md",
+                                         "skill.md",   "copilot.md", ".cursorrules", "copilot-instructions.md", ".windsurfrules",
+                                         ".clinerules"};
+  constexpr std::string_view kEndings[] = {".instructions.md", ".prompt.md", ".agent.md", ".chatmode.md", ".mdc"};
+  std::string name(path.substr(path.rfind('/') + 1));  // npos + 1: the whole
+  for (char& c : name) c = lower(c);
+  constexpr std::string_view kFolders[] = {".claude/", ".codex/", ".cursor/", ".gemini/", ".opencode/", ".windsurf/", "skills/"};
+  const auto is_in = [&](std::string_view folder) {
+    const std::size_t at = path.find(folder);
+    return at != std::string_view::npos && (at == 0 || path[at - 1] == '/');
+  };
+  return std::ranges::any_of(kFolders, is_in) || std::ranges::find(kNames, name) != std::end(kNames) ||
+         std::ranges::any_of(kEndings, [&](std::string_view ending) { return name.ends_with(ending); });
+}
+
+Scan scan(std::string_view text, const Options& options) {
   Scan result;
-  Reader(text, "text", result, nullptr).read(0);
+  Reading(text, "text", options, result, nullptr).read(0);
   result.score = strongest_group(result.signs);
   std::ranges::sort(result.signs, [](const Sign& left, const Sign& right) {
     return std::tuple(-left.weight, left.begin, std::string_view(left.name)) <

@@ -28,8 +28,18 @@ struct Scan {
   static constexpr int kSuspicious = 50;
 };
 
+// For whom a text is written. Files for agents (AGENTS.md, SKILL.md) are instructions by nature: that they address a model and
+// order things is no sign there, only what is hidden, what overrides, conceals, sends secrets away or takes rights is.
+enum class Reader { kAnybody, kAgent };
+// By the name of a file that agents read their instructions from, with or without its directories.
+bool is_for_agents(std::string_view path);
+
+struct Options {
+  Reader reader = Reader::kAnybody;
+  bool model = true;  // false: rows of signs alone
+};
 // Any bytes. Time grows with the size; nested layers end at depth 3. Safe from any thread.
-Scan scan(std::string_view text);
+Scan scan(std::string_view text, const Options& options = {});
 
 // A tool's result for a model: between delimiters with a nonce that content cannot know, the source and its trust named, the nonce
 // cut out of the content should it stand there. `nonce`: 16 or more random letters and digits, new for each call; made by the

@@ -52,12 +52,10 @@ void Weights::read_row(std::string_view kind, std::string_view name, float weigh
   else if (kind == "not") negated_[role_named(first) % 64] = weight;
   else if (kind == "pair") pairs_[role_named(first) % 64 * 64 + role_named(name) % 64] = weight;
   else if (kind == "mark") marks_[number_of<unsigned>(first) % 16] = weight;
-  else if (kind == "talk") talk_[number_of<unsigned>(first) % 16] = weight;
-  else if (kind == "sign") slot_for({FeatureKind::kSign, hash_of(first)}).weight.own = weight;
-  else if (kind == "stem") slot_for({FeatureKind::kStem, hash_of(first)}).weight.own = weight;
-  else if (kind == "word") word_slot(first).weight.own += weight;
-  else if (kind == "near") word_slot(first).weight.near = weight;
-  else if (kind == "two") slot_for({FeatureKind::kTwoWords, hash_of_two(hash_of(first), hash_of(name))}).weight.own = weight;
+  else if (kind == "sign") slot_for({FeatureKind::kSign, hash_of(first)}).weight = weight;
+  else if (kind == "stem") slot_for({FeatureKind::kStem, hash_of(first)}).weight = weight;
+  else if (kind == "word") word_slot(first).weight += weight;
+  else if (kind == "two") slot_for({FeatureKind::kTwoWords, hash_of_two(hash_of(first), hash_of(name))}).weight = weight;
 }
 
 Weights::Slot& Weights::slot_for(Feature feature) {
@@ -73,8 +71,7 @@ Weights::Slot& Weights::word_slot(std::string_view word) {
   const Feature feature{FeatureKind::kWord, hash_of(word)};
   const bool known = slot(feature) != nullptr;
   Slot& made = slot_for(feature);
-  if (const std::string_view stem = stem_of(word); !known && !stem.empty())
-    made.weight.own = of({FeatureKind::kStem, hash_of(stem)});
+  if (const std::string_view stem = stem_of(word); !known && !stem.empty()) made.weight = of({FeatureKind::kStem, hash_of(stem)});
   return made;
 }
 

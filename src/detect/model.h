@@ -15,20 +15,7 @@
 namespace belljar::detect {
 
 // What a sentence can have. Each feature is a kind and a number; words and pairs of words count as hashes.
-enum class FeatureKind : std::uint8_t {
-  kRole,
-  kOrder,
-  kNegated,
-  kPair,
-  kSign,
-  kWord,
-  kTwoWords,
-  kSentence,
-  kStem,
-  kMark,
-  kNear,
-  kTalked
-};
+enum class FeatureKind : std::uint8_t { kRole, kOrder, kNegated, kPair, kSign, kWord, kTwoWords, kSentence, kStem, kMark };
 
 struct Feature {
   FeatureKind kind;
@@ -67,12 +54,6 @@ enum class Mark : std::uint8_t {
   kCount
 };
 
-// A word's own weight, and what it says for the sentences around it: never more than nothing, since talk about attacks can excuse
-// a sentence and cannot make one suspicious.
-struct WordWeight {
-  float own = 0, near = 0;
-};
-
 class Weights {
  public:
   Weights();  // of weights.inc
@@ -90,24 +71,22 @@ class Weights {
         return sentence_;
       case FeatureKind::kMark:
         return marks_[feature.id % 16];
-      case FeatureKind::kTalked:
-        return talk_[feature.id % 16];
       default:
-        return hashed(feature).own;
+        return hashed(feature);
     }
   }
   // Its stem's weight included.
-  WordWeight of_word(std::string_view word, std::uint32_t hash) const noexcept {
+  float of_word(std::string_view word, std::uint32_t hash) const noexcept {
     if (const Slot* const known = slot({FeatureKind::kWord, hash}); known != nullptr) return known->weight;
     const std::string_view stem = stem_of(word);
-    return stem.empty() ? WordWeight{} : hashed({FeatureKind::kStem, hash_of(stem)});
+    return stem.empty() ? 0 : hashed({FeatureKind::kStem, hash_of(stem)});
   }
   float bias() const noexcept { return bias_; }
 
  private:
   struct Slot {
     std::uint32_t key = 0;
-    WordWeight weight;
+    float weight = 0;
   };
   static std::uint32_t key(Feature feature) noexcept {
     const std::uint32_t mixed = (feature.id ^ (static_cast<std::uint32_t>(feature.kind) * 0x85EBCA6BU)) * 0xC2B2AE35U;
@@ -121,9 +100,9 @@ class Weights {
       if (slots_[i].key == 0) return nullptr;
     }
   }
-  WordWeight hashed(Feature feature) const noexcept {
+  float hashed(Feature feature) const noexcept {
     const Slot* const known = slot(feature);
-    return known == nullptr ? WordWeight{} : known->weight;
+    return known == nullptr ? 0 : known->weight;
   }
   void read_row(std::string_view kind, std::string_view name, float weight);
   Slot& slot_for(Feature feature);
@@ -136,7 +115,7 @@ class Weights {
   static constexpr unsigned kBits = 15;
   static constexpr unsigned kShift = 32 - kBits;
   float roles_[64] = {}, orders_[64] = {}, negated_[64] = {}, pairs_[std::size_t{64} * 64] = {};
-  float marks_[16] = {}, talk_[16] = {};
+  float marks_[16] = {};
   float sentence_ = 0, bias_ = 0;
   std::vector<Slot> slots_ = std::vector<Slot>(std::size_t{1} << kBits);  // open addressing; at most half full
 };

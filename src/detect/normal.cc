@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -69,9 +70,11 @@ bool is_bidi(std::uint32_t code) noexcept { return (code >= 0x202A && code <= 0x
 
 char folded(std::uint32_t code) noexcept {
   if (code >= 0xC0 && code < 0xC0 + kLatin.size()) return kLatin[code - 0xC0];
-  for (const Fold& run : kRuns) {
+  const bool may_run = code >= 0x249C && (code < 0x2500 || code >= 0xFF00);  // neither Chinese nor Arabic: most of such a text
+  for (const Fold& run : may_run ? std::span<const Fold>(kRuns) : std::span<const Fold>()) {
     if (code >= run.first && code <= run.last) return static_cast<char>(run.base + static_cast<char>(code - run.first));
   }
+  if (code >= 0x218 && code <= 0x21B) return code < 0x21A ? 's' : 't';
   if (code == 0xA0 || code == 0x3000 || (code >= 0x2000 && code <= 0x200A) || code == 0x202F) return ' ';
   if (code == 0x2018 || code == 0x2019) return '\'';
   if (code == 0xAB || code == 0xBB || (code >= 0x201C && code <= 0x201F) || (code >= 0x300A && code <= 0x300F)) return '"';
@@ -84,11 +87,54 @@ char folded(std::uint32_t code) noexcept {
   return code == 0xA1 || code == 0xBF ? ' ' : '\0';
 }
 
-char lookalike(std::uint32_t code) noexcept {
-  for (const Pair& pair : kLookalikes) {
-    if (pair.code == code) return pair.letter;
+// One spelling of a letter: lower case of Cyrillic, Greek and Vietnamese ones, Greek ones without their accents.
+std::uint32_t lower_code(std::uint32_t code) noexcept {
+  if (code == 0x401 || code == 0x451) return 0x435;
+  if (code >= 0x400 && code <= 0x42F) return code + (code < 0x410 ? 0x50 : 0x20);
+  if ((code >= 0x1EA0 && code <= 0x1EF9) || code == 0x1A0) return code | 1U;
+  if (code == 0x1AF) return 0x1B0;
+  if (code < 0x386 || code > 0x3CE) return code;
+  if (code >= 0x391 && code <= 0x3A9) return code + 0x20;
+  switch (code) {
+    case 0x386:
+    case 0x3AC:
+      return 0x3B1;
+    case 0x388:
+    case 0x3AD:
+      return 0x3B5;
+    case 0x389:
+    case 0x3AE:
+      return 0x3B7;
+    case 0x38A:
+    case 0x3AF:
+      return 0x3B9;
+    case 0x38C:
+    case 0x3CC:
+      return 0x3BF;
+    case 0x38E:
+    case 0x3CD:
+      return 0x3C5;
+    case 0x38F:
+    case 0x3CE:
+      return 0x3C9;
+    default:
+      return code == 0x3C2 ? 0x3C3 : code;  // the sigma at the end of a word
   }
-  return 0;
+}
+
+// By place: every letter of a Russian or Greek text is looked for.
+struct LookalikeTable {
+  static constexpr std::uint32_t kFirst = 0x131, kLast = 0x1D20;
+  char letters[kLast - kFirst + 1];
+  constexpr LookalikeTable() : letters{} {
+    for (const Pair& pair : kLookalikes) letters[pair.code - kFirst] = pair.letter;
+  }
+};
+constexpr LookalikeTable kLookalikeTable;
+
+char lookalike(std::uint32_t code) noexcept {
+  return code < LookalikeTable::kFirst || code > LookalikeTable::kLast ? '\0'
+                                                                       : kLookalikeTable.letters[code - LookalikeTable::kFirst];
 }
 
 // Printable ASCII and line ends as they come out; '\0' for all that needs a look.
@@ -201,6 +247,7 @@ class Normaliser {
       mark(begin, end);
       return ascii(static_cast<char>(code - 0xE0000), begin);
     }
+    if (code == ' ') return run_ = 0, ascii(' ', begin);  // no UTF-8
     if (is_invisible(code)) {
       // A soft hyphen has its place in words.
       const bool in_word = code != 0xAD && is_letter(last()) && end < text_.size() && is_letter(text_[end]);
@@ -219,15 +266,15 @@ class Normaliser {
       mark(begin, end);
       return put(c, begin);
     }
-    // Lower case of the Cyrillic letters, so that one spelling is enough.
-    if (code == 0x401 || code == 0x451) code = 0x435;
-    if (code >= 0x410 && code <= 0x42F) code += 0x20;
-    if (code >= 0x430 && code <= 0x44F) {
-      put(static_cast<char>(0xC0U | (code >> 6U)), begin);
-      put(static_cast<char>(0x80U | (code & 0x3FU)), begin);
-      return;
-    }
+    if (code >= 0x300 && code <= 0x36F) return;  // an accent of its own
+    if (const std::uint32_t lower = lower_code(code); lower != code) return put_code(lower, begin);
     for (std::size_t i = begin; i < end; ++i) put(text_[i], begin);
+  }
+  // Of two or three bytes.
+  void put_code(std::uint32_t code, std::size_t begin) noexcept {
+    if (code >= 0x800) put(static_cast<char>(0xE0U | (code >> 12U)), begin);
+    put(static_cast<char>(code >= 0x800 ? 0x80U | ((code >> 6U) & 0x3FU) : 0xC0U | (code >> 6U)), begin);
+    put(static_cast<char>(0x80U | (code & 0x3FU)), begin);
   }
   bool in_latin_word(std::size_t begin, std::size_t end) const noexcept {
     for (std::size_t i = begin, n = 0; i > 0 && n < 12; ++n) {

@@ -41,11 +41,11 @@ struct Layer {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
 };
-// At most 64 layers and 256 KiB of decoded text; each must read like text. rot13 and reversal are of the whole and bounded to 64
-// KiB.
+// At most 64 layers and 256 KiB of decoded text; each must read like text.
 std::vector<Layer> decode_layers(std::string_view text);
 
-// What is spelled otherwise than letter by letter (spellings.cc): numbers, morse, l33t, letters out of order, words pulled apart.
+// What is spelled otherwise than letter by letter (spellings.cc): numbers, morse, l33t, letters out of order, words pulled apart,
+// rot13, from behind.
 std::vector<Layer> open_spellings(std::string_view text);
 
 }  // namespace belljar::detect

@@ -11,7 +11,8 @@
 // fifteen languages and half a sentence in a table cell it does not exist.
 //
 // The model sums log-odds. A sentence is weighed alone or with the two before it, so an attack that is spread over three is found
-// and one that is diluted by many harmless ones is not lost among them. The twenty around may excuse it and can never accuse it.
+// and one that is diluted by many harmless ones is not lost among them. Nothing around it excuses it but the quotation marks that
+// it stands in (quotations.h).
 #include "detect/speech.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "detect/signs.h"
@@ -34,10 +36,11 @@ struct ByteSet {
   }
   constexpr bool has(char c) const noexcept { return is[static_cast<unsigned char>(c)]; }
 };
-constexpr ByteSet kBeforeClause(" *\"'`-#/<({[_@"), kEndsClause("\n!?)]}"), kEndsPart(".:,;=|"), kBeginsItem("\n-#*|");
+constexpr ByteSet kBeforeClause(" *\"'`-#/<({[_@"), kEndsClause("\n!?)]}"), kEndsPart(".:,;=|"), kBeginsItem("\n-#*|<["),
+    kEndsLine(">]");
 constexpr ByteSet kMarking(":@{<\"`=;$|-.~");  // what a mark of a sentence begins with
 
-enum Kind : unsigned char { kOther, kWord, kWide, kStop, kCode, kColon, kOpen, kLine };
+enum Kind : unsigned char { kOther, kWord, kWide, kStop, kCode, kColon, kOpen, kAngle, kLine };
 struct Kinds {
   Kind of[256];
   constexpr Kinds() : of{} {
@@ -47,12 +50,13 @@ struct Kinds {
     }
     of['.'] = of['!'] = of['?'] = kStop;
     of['{'] = of['}'] = of[';'] = kCode;
-    of[':'] = kColon, of['('] = kOpen, of['\n'] = kLine;
+    of[':'] = kColon, of['('] = kOpen, of['>'] = kAngle, of['\n'] = kLine;
   }
 };
 constexpr Kinds kKinds;
 
 Kind kind(char c) noexcept { return kKinds.of[static_cast<unsigned char>(c)]; }
+bool is_number(char c) noexcept { return c >= '0' && c <= '9'; }
 bool is_wide(char c) noexcept { return kind(c) == kWide; }  // the first byte of a Chinese or Japanese letter
 bool is_word(char c) noexcept { return kind(c) == kWord || kind(c) == kWide; }
 bool is_gap(char c) noexcept { return c == ' ' || c == '\n' || static_cast<unsigned char>(c) >= 0x80; }
@@ -70,10 +74,11 @@ int weight_of(float odds) noexcept { return odds < -1 ? 0 : odds < 0 ? 25 : 50; 
 
 }  // namespace
 
-Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log) : text_(text), log_(log) {
+Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log) : text_(text), quotations_(text), log_(log) {
   if (log_ != nullptr) log_->emplace_back();
   tokenise();
   end_sentence();
+  if (log_ != nullptr) trim_log();
   judge_all();
 }
 
@@ -85,6 +90,7 @@ void Speech::end_sentence() {
     for (std::size_t at = 0; at < tokens_.size(); ++at) find_at(at);
   }
   close_sentence();
+  for (; counted_ < found_.size(); ++counted_) count_sign(found_[counted_]);
   tokens_.clear();
   led_ = 0;
 }
@@ -93,8 +99,7 @@ void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   ++position_;
   Roles roles = meaning.roles;
   if (meaning.weighed == 0) return;
-  if ((roles & kTalk) != 0) ++talk_;
-  if ((meaning.weighed & kTalk) != 0) ++shows_, ++sentence_.talk;
+  if ((meaning.weighed & kTalk) != 0 && quotation_ == 0) talk_.push_back(static_cast<std::uint32_t>(begin));
   const bool led = led_ == position_;
   if ((roles & kLead) != 0) led_ = position_ + 1;
   if (meaning.weighed == kLead && !is_wide(text_[begin])) return;  // of use to the next word only, and there are many
@@ -106,10 +111,31 @@ void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
 // --- the model (model.h) ---------------------------------------------------------------------------------------------------------
 
 void Speech::count(FeatureKind kind, std::uint32_t id, std::string_view name) {
-  sentence_.score += weights_.of({kind, id});
+  add_score(weights_.of({kind, id}));
   if (log_ == nullptr) return;
   log_->back().features.push_back({kind, id});
   log_->back().names.emplace_back(name);
+  log_quoted_.back().push_back(quotation_ != 0);
+}
+
+// Of the line that it begins in, which may be closed long since.
+void Speech::count_sign(const SignMatch& match) {
+  const auto after = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.first <= match.begin; });
+  if (after == sentences_.begin()) return;
+  Sentence& line = *(after - 1);
+  const std::uint32_t id = hash_of(match.sign), quotation = quotations_.around(match.begin);
+  const float weight = weights_.of({FeatureKind::kSign, id});
+  line.score += weight;
+  if (quotation != 0) line.quoted += weight, line.quotation = quotation;
+  if (log_ == nullptr) return;
+  const auto at = static_cast<std::size_t>(after - 1 - sentences_.begin());
+  (*log_)[at].features.push_back({FeatureKind::kSign, id}), (*log_)[at].names.emplace_back(match.sign);
+  log_quoted_[at].push_back(quotation != 0);
+}
+
+void Speech::add_score(float weight) noexcept {
+  sentence_.score += weight;
+  if (quotation_ != 0) sentence_.quoted += weight;
 }
 
 void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& word) {
@@ -124,10 +150,13 @@ void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& wor
   marks_ = 0;
   if (sentence.words++ == 0 || new_line) sentence.begin = static_cast<std::uint32_t>(begin);
   sentence.end = static_cast<std::uint32_t>(end);
-  sentence.score += word.weight.own, sentence.excuse += word.weight.near;
+  quotation_ = quotations_.around(begin, last_quotation_);
+  if (quotation_ != 0) sentence.quotation = quotation_;
   if (sentence.words == 1) last_text_ = kStart, last_word_ = hash_of(kStart);
+  if (is_number(text_[begin])) return;  // hundreds of them, as in a drawing, would add up to something
+  add_score(word.weight);
   const std::uint32_t pair = hash_of_two(last_word_, word.hash);
-  sentence.score += weights_.of({FeatureKind::kTwoWords, pair});
+  add_score(weights_.of({FeatureKind::kTwoWords, pair}));
   last_word_ = word.hash;
   if (log_ == nullptr) return;
   const std::string_view spelled = known_word(text_.substr(begin, end - begin));
@@ -138,10 +167,9 @@ void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& wor
 void Speech::log_word(std::string_view word, std::uint32_t hash, std::uint32_t pair) {
   SentenceFeatures& log = log_->back();
   const auto add = [&](FeatureKind kind, std::uint32_t id, std::string_view name) {
-    log.features.push_back({kind, id}), log.names.emplace_back(name);
+    log.features.push_back({kind, id}), log.names.emplace_back(name), log_quoted_.back().push_back(quotation_ != 0);
   };
   add(FeatureKind::kWord, hash, word);
-  add(FeatureKind::kNear, hash, word);
   if (const std::string_view stem = stem_of(word); !stem.empty()) add(FeatureKind::kStem, hash_of(stem), stem);
   add(FeatureKind::kTwoWords, pair, std::string(last_text_) + " " + std::string(word));
 }
@@ -153,16 +181,17 @@ void Speech::count_roles() {
   constexpr Roles kCounted = ~(kLed | kLanguage | kMd | kLead);
   const std::size_t at = tokens_.size() - 1;
   const Token& token = tokens_[at];
+  Counted& counted = counted_once_[quotation_ != 0 ? 1 : 0];
   const bool order = (token.weighed & kAnyAct) != 0 && is_order(at), negated = is_negated(at);
   Roles earlier = 0;
   for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) earlier |= tokens_[i].weighed & kCounted;
   for (Roles bits = token.weighed & kCounted; bits != 0; bits &= bits - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
-    if (is_new(counted_roles_, bit)) count(FeatureKind::kRole, bit);
-    if (order && (kAnyAct & role(bit)) != 0 && is_new(counted_orders_, bit)) count(FeatureKind::kOrder, bit);
-    if (negated && is_new(counted_negated_, bit)) count(FeatureKind::kNegated, bit);
-    Roles others = earlier & ~counted_pairs_[bit];
-    counted_pairs_[bit] |= others;
+    if (is_new(counted.roles, bit)) count(FeatureKind::kRole, bit);
+    if (order && (kAnyAct & role(bit)) != 0 && is_new(counted.orders, bit)) count(FeatureKind::kOrder, bit);
+    if (negated && is_new(counted.negated, bit)) count(FeatureKind::kNegated, bit);
+    Roles others = earlier & ~counted.pairs[bit];
+    counted.pairs[bit] |= others;
     for (; others != 0; others &= others - 1)
       count(FeatureKind::kPair, static_cast<std::uint32_t>(std::countr_zero(others)) * 64 + bit);
   }
@@ -210,44 +239,74 @@ void Speech::count_marks() {
   const auto mark = [&](Mark which) { marks |= bit_of(which); };
   const auto first = std::ranges::find_if(said, [](char c) { return c == ' ' || c == ':' || c == ']'; });
   if (first != said.end() && *first != ' ') mark(Mark::kKey);
-  if (line.find('"') != std::string_view::npos || line.find('`') != std::string_view::npos) mark(Mark::kQuoted);
+  if (sentence_.quotation != 0) mark(Mark::kQuoted);
   if (before.ends_with("<!--") || before.ends_with("<!-- ")) mark(Mark::kHidden);
   if (line.starts_with("//") || line.starts_with("#") || line.starts_with("*") || line.starts_with("/*")) mark(Mark::kComment);
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Mark::kCount); ++i) {
     if (((marks >> i) & 1U) != 0) count(FeatureKind::kMark, i);
   }
-  sentence_.quotes = (marks & bit_of(Mark::kQuoted)) != 0;
 }
 
 void Speech::close_sentence() {
-  for (; counted_ < found_.size(); ++counted_) count(FeatureKind::kSign, hash_of(found_[counted_].sign), found_[counted_].sign);
   if (sentence_.words == 0) return;
   count(FeatureKind::kSentence, 0);
   count_marks();
-  if (log_ != nullptr) log_->back().talk = sentence_.talk, log_->back().quotes = sentence_.quotes, log_->emplace_back();
+  if (log_ != nullptr) log_->emplace_back(), log_quoted_.emplace_back();
   sentences_.push_back(sentence_);
   sentence_ = {};
-  for (; counted_roles_ != 0; counted_roles_ &= counted_roles_ - 1) counted_pairs_[std::countr_zero(counted_roles_)] = 0;
-  counted_orders_ = counted_negated_ = 0;
+  for (Counted& counted : counted_once_) {
+    for (; counted.roles != 0; counted.roles &= counted.roles - 1) counted.pairs[std::countr_zero(counted.roles)] = 0;
+    counted.orders = counted.negated = 0;
+  }
 }
 
-// What the sentences around one say for it: that the text is about attacks, and quotes them.
-float Speech::excuse_of(std::size_t sentence) const noexcept {
-  const std::size_t from = sentence - std::min(sentence, kAround), to = std::min(sentence + kAround + 1, sentences_.size());
-  float sum = 0;
-  std::uint32_t talk = 0;
-  for (std::size_t i = from; i < to; ++i) sum += sentences_[i].excuse, talk += sentences_[i].talk;
-  sum += weights_.of({FeatureKind::kTalked, talk_feature(talk, sentences_[sentence].quotes)});
-  return std::clamp(sum, -kMostExcused, 0.F);
+// The model learns from what it will see.
+void Speech::trim_log() {
+  for (std::size_t at = 0; at < sentences_.size(); ++at) {
+    if (!is_talked_about(sentences_[at].quotation)) continue;
+    SentenceFeatures& log = (*log_)[at];
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < log.features.size(); ++i) {
+      if (!log_quoted_[at][i]) log.features[kept] = log.features[i], log.names[kept++] = log.names[i];
+    }
+    log.features.resize(kept), log.names.resize(kept);
+  }
 }
 
-float Speech::best_ending_at(std::size_t sentence) const noexcept {
-  float sum = weights_.bias() + excuse_of(sentence), best = -1e9F;
-  for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;) best = std::max(best, sum += sentences_[i].score);
+// Each quotation once: of many that stand together each is beside the others.
+bool Speech::is_talked_about(std::uint32_t quotation) const {
+  if (quotation == 0 || talk_.empty()) return false;
+  if (talked_about_.size() <= quotation) talked_about_.resize(quotations_.size());
+  signed char& known = talked_about_[quotation];
+  if (known == 0) known = find_talk(quotation) ? 1 : -1;
+  return known > 0;
+}
+
+// The nearest on either side: one that is farther needs the same lines between, and more.
+bool Speech::find_talk(std::uint32_t quotation) const {
+  const auto after = std::ranges::lower_bound(talk_, quotations_.begin_of(quotation));
+  return (after != talk_.begin() && quotations_.joins(*(after - 1), quotations_.begin_of(quotation))) ||
+         (after != talk_.end() && quotations_.joins(quotations_.end_of(quotation), *after));
+}
+
+bool Speech::excuses(std::size_t begin, std::size_t end) const {
+  const std::uint32_t quotation = quotations_.around(begin);
+  return quotation != 0 && end < quotations_.end_of(quotation) && is_talked_about(quotation);
+}
+
+// Without what it only quotes.
+float Speech::score_of(const Sentence& sentence) const {
+  return sentence.quoted > 0 && is_talked_about(sentence.quotation) ? sentence.score - sentence.quoted : sentence.score;
+}
+
+float Speech::best_ending_at(std::size_t sentence) const {
+  float sum = weights_.bias(), best = -1e9F;
+  for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;)
+    best = std::max(best, sum += score_of(sentences_[i]));
   return best;
 }
 
-bool Speech::doubts(std::size_t begin, std::size_t end) const noexcept {
+bool Speech::doubts(std::size_t begin, std::size_t end) const {
   constexpr float kDoubt = -2.5F;
   const auto first = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.end <= begin; });
   std::size_t more = 2;  // what belongs to it may follow
@@ -261,11 +320,11 @@ bool Speech::doubts(std::size_t begin, std::size_t end) const noexcept {
 void Speech::judge_all() {
   for (std::size_t last = 0; last < sentences_.size(); ++last) {
     if (sentences_[last].score <= 0) continue;  // without it the ones before said as much
-    float sum = weights_.bias() + excuse_of(last);
+    float sum = weights_.bias();
     int weight = 0;
     std::uint32_t begin = 0;
     for (std::size_t i = last + 1; i-- > 0 && i + kMostTogether > last;) {
-      sum += sentences_[i].score;
+      sum += score_of(sentences_[i]);
       if (weight_of(sum) > weight) weight = weight_of(sum), begin = sentences_[i].begin;
     }
     if (weight > 0) found_.push_back({kLikely, weight, begin, sentences_[last].end});
@@ -294,7 +353,10 @@ void Speech::tokenise() {
     } else {
       if (ends_sentence(i)) end_sentence();
       if (kMarking.has(text[i])) marks_ |= mark_at(i);
-      if (is == kLine) line_ = static_cast<std::uint32_t>(i + 1);
+      if (is == kLine) {
+        close_sentence();
+        line_ = static_cast<std::uint32_t>(i + 1);
+      }
       ++i;
     }
   }
@@ -305,10 +367,11 @@ bool Speech::ends_sentence(std::size_t at) const noexcept {
   const Kind is = kind(text_[at]);
   if (is == kOther) return false;
   const char after = at + 1 < text_.size() ? text_[at + 1] : '\n';
-  if (is == kStop) return after == '"' || is_gap(after);
+  if (is == kStop) return after == '"' || after == '<' || after == '[' || is_gap(after);
+  if (is == kAngle) return at > 0 && text_[at - 1] == '|';  // <|end|>
   if (is == kColon) return after == ':';
   if (is == kOpen) return at > 0 && is_word(text_[at - 1]);
-  return is == kCode || kBeginsItem.has(after);
+  return is == kCode || kBeginsItem.has(after) || (at > 0 && kEndsLine.has(text_[at - 1]));
 }
 
 // `language model` is no other model; `CLAUDE.md` is a file.
@@ -361,21 +424,24 @@ bool Speech::is_negated(std::size_t at) const noexcept {
   return at > 0 && adjacent(at - 1, at) && (tokens_[at - 1].roles & kNot) != 0;
 }
 
-bool Speech::has_destination(std::size_t at) const noexcept {
+bool Speech::has_destination(std::size_t at) noexcept {
+  if (std::exchange(destination_of_, tokens_[at].begin) == tokens_[at].begin) return has_destination_;
   const std::string_view near = text_.substr(tokens_[at].begin, 200);
   std::size_t mark = near.find('@');
   while (mark != std::string_view::npos && (mark == 0 || !is_word(near[mark - 1]))) mark = near.find('@', mark + 1);
-  return near.find("http") != std::string_view::npos || near.find("webhook") != std::string_view::npos ||
-         (mark != std::string_view::npos && near.find('.', mark) != std::string_view::npos);
+  return has_destination_ = near.find("http") != std::string_view::npos || near.find("webhook") != std::string_view::npos ||
+                            (mark != std::string_view::npos && near.find('.', mark) != std::string_view::npos);
 }
 
 // How plainly the model at `at` is spoken to: it begins a clause, ends one with a colon, or stands behind "dear" or "to".
 int Speech::called(std::size_t at) const noexcept {
   const Token& token = tokens_[at];
-  const std::string_view rest = text_.substr(token.end, 3);
+  const std::string_view rest = text_.substr(token.end, 6);
+  if (rest.starts_with(" -")) return 0;                      // a program of that name, with an option
   const std::size_t colon = rest.starts_with(" :") ? 1 : 0;  // as in French
   const bool colon_ends = colon < rest.size() && rest[colon] == ':' && (colon + 1 == rest.size() || is_gap(rest[colon + 1]));
-  const bool ends = colon_ends || (rest.size() > 1 && rest[0] == ',' && is_gap(rest[1]));
+  const bool is_listed = rest.starts_with(", or ") || rest.starts_with(", and ");
+  const bool ends = colon_ends || (!is_listed && rest.size() > 1 && rest[0] == ',' && is_gap(rest[1]));
   const char before = token.begin > 0 ? text_[token.begin - 1] : '\n';
   if (before == '@') return 45;
   if (begins_clause(at)) return ends ? ((token.roles & kAi) != 0 ? 55 : 45) : ((token.roles & kAi) != 0 ? 35 : 15);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "detect/model.h"
+#include "detect/quotations.h"
 #include "detect/signs.h"
 #include "detect/vocabulary.h"
 
@@ -24,16 +25,8 @@ struct SignMatch {
 struct SentenceFeatures {
   std::vector<Feature> features;
   std::vector<std::string> names;  // of words and pairs of words; empty for the others
-  std::uint32_t talk = 0;
-  bool quotes = false;
 };
-// How many sentences before and behind one may excuse it, how much, and the feature of talk about attacks among them.
-constexpr std::size_t kAround = 20;
-constexpr std::size_t kMostTogether = 3;  // sentences that the model looks at as one
-constexpr float kMostExcused = 4;
-constexpr std::uint32_t talk_feature(std::uint32_t talk, bool quotes) noexcept {
-  return (talk > 7 ? 4 : talk > 3 ? 3 : talk > 1 ? 2 : talk) + (quotes ? 5 : 0);
-}
+constexpr std::size_t kMostTogether = 4;  // lines or sentences that the model looks at as one
 
 constexpr std::string_view kLikely = "likely-instruction";  // the model says so
 
@@ -43,12 +36,10 @@ class Speech {
   explicit Speech(std::string_view text, std::vector<SentenceFeatures>* log = nullptr);
 
   const std::vector<SignMatch>& matches() const noexcept { return found_; }
-  // Words that say the text is about attacks.
-  int talk() const noexcept { return talk_; }
-  // Words of texts that show attacks: tests, reports, slides.
-  int shows() const noexcept { return shows_; }
+  // From `begin` to `end` stands what is only quoted, in a text that speaks about attacks beside it.
+  bool excuses(std::size_t begin, std::size_t end) const;
   // The model finds nothing in the sentences from `begin` to `end` and the next: rows that do are rather mistaken.
-  bool doubts(std::size_t begin, std::size_t end) const noexcept;
+  bool doubts(std::size_t begin, std::size_t end) const;
 
  private:
   struct Token {  // a word that means something; the others only count as distance
@@ -68,7 +59,7 @@ class Speech {
   bool is_order(std::size_t at) const noexcept;
   bool is_negated(std::size_t at) const noexcept;
   bool begins_clause(std::size_t at) const noexcept;
-  bool has_destination(std::size_t at) const noexcept;
+  bool has_destination(std::size_t at) noexcept;
   int called(std::size_t at) const noexcept;
   void match(const Pattern& pattern, std::size_t at, bool order);
   void match_call(std::size_t at);
@@ -76,12 +67,11 @@ class Speech {
   // What the model makes of one sentence or a few that follow each other.
   struct Sentence {
     float score = 0;
-    float excuse = 0;                                        // what it says for the sentences around it
+    float quoted = 0;                                        // of that, what stands in a quotation
+    std::uint32_t quotation = 0;                             // the last one that it has words of
     std::uint32_t first = 0, begin = 0, end = 0, words = 0;  // begin: of what is pointed at
-    std::uint32_t talk = 0;                                  // words about attacks
     std::uint32_t line = 0;                                  // where the line begins that its first word is of
     std::uint32_t marks = 0;                                 // bits of Mark, between its words
-    bool quotes = false;
   };
   void count(FeatureKind kind, std::uint32_t id, std::string_view name = {});
   void count_word(std::size_t begin, std::size_t end, const KnownWord& word);
@@ -89,26 +79,40 @@ class Speech {
   std::uint32_t mark_at(std::size_t at) const noexcept;
   void count_marks();
   void count_roles();
+  void count_sign(const SignMatch& match);
+  void add_score(float weight) noexcept;
   void close_sentence();
+  void trim_log();
+  bool is_talked_about(std::uint32_t quotation) const;
+  bool find_talk(std::uint32_t quotation) const;
   void judge_all();
-  float excuse_of(std::size_t sentence) const noexcept;
-  float best_ending_at(std::size_t sentence) const noexcept;
+  float score_of(const Sentence& sentence) const;
+  float best_ending_at(std::size_t sentence) const;
 
   std::string_view text_;
-  std::vector<Token> tokens_;  // of the sentence
+  Quotations quotations_;
+  mutable std::vector<signed char> talked_about_;     // of a quotation that was asked for: 1 or -1
+  std::vector<std::uint32_t> talk_;                   // where words about attacks stand, outside of quotations
+  std::uint32_t quotation_ = 0, last_quotation_ = 0;  // that the newest word stands in, or 0; the last one before it
+  std::vector<Token> tokens_;                         // of the sentence
   std::vector<SignMatch> found_;
   std::uint32_t position_ = 0;
   std::uint32_t line_ = 0, marks_ = 0;  // where this line begins; bits of Mark since the last word
+  std::uint32_t destination_of_ = ~0U;  // the word that was asked for last, by its place in the text
+  bool has_destination_ = false;        // and the answer
   std::uint32_t led_ = 0;               // the place behind a word that leads to an order
-  int talk_ = 0, shows_ = 0;
   const Weights& weights_ = weights();
   std::vector<SentenceFeatures>* log_;
   Sentence sentence_ = {};  // this one
   std::vector<Sentence> sentences_;
-  Roles counted_roles_ = 0, counted_orders_ = 0, counted_negated_ = 0, counted_pairs_[64] = {};  // in this sentence
-  std::uint32_t last_word_ = 0;                                                                  // its hash
+  struct Counted {
+    Roles roles = 0, orders = 0, negated = 0, pairs[64] = {};
+  };
+  Counted counted_once_[2];      // in this sentence; of what is quoted, the second
+  std::uint32_t last_word_ = 0;  // its hash
   std::string_view last_text_;
-  std::size_t counted_ = 0;  // of `found_`
+  std::size_t counted_ = 0;                           // of `found_`
+  std::vector<std::vector<bool>> log_quoted_ = {{}};  // of each sentence's features
 };
 
 }  // namespace belljar::detect

@@ -185,77 +185,103 @@ std::string lowered(std::string_view word) {
   return result;
 }
 
-void open_words(std::string_view text, std::vector<Layer>& layers) {
-  std::size_t mixed = 0, turned = 0, words = 0;
+// Of a line that has many words of letters and numbers mixed; what the other lines have does not count.
+void open_leet(std::string_view line, std::size_t begin, std::vector<Layer>& layers) {
+  std::size_t mixed = 0, words = 0;
   each_word(
-      text,
-      [&](std::string_view word, std::size_t letters) {
-        ++words;
-        if (letters > 0 && letters < word.size()) ++mixed;
-        if (letters < word.size() || !kShapes.may_hold(word)) return;
-        const std::string plain = lowered(word);
-        const std::string_view key = unscrambled(plain);
-        if (!key.empty() && key != plain) ++turned;
-      },
+      line, [&](std::string_view word, std::size_t letters) { ++words, mixed += letters > 0 && letters < word.size() ? 1U : 0U; },
       [](char) {});
-  const auto whole = static_cast<std::uint32_t>(text.size());
+  if (mixed < 4 || mixed * 5 < words) return;
   std::string opened;
-  if (mixed >= 4 && mixed * 5 >= words) {
-    each_word(
-        text,
-        [&](std::string_view word, std::size_t letters) {
-          for (const char c : word) opened += letters > 0 || word.size() == 1 ? unleet(c) : c;
-        },
-        [&](char c) { opened += c; });
-    layers.push_back({"leet", std::exchange(opened, {}), 0, whole});
-  }
-  if (turned < 3) return;
   each_word(
-      text,
+      line,
       [&](std::string_view word, std::size_t letters) {
-        const std::string plain = lowered(word);
-        const std::string_view key = letters == word.size() ? unscrambled(plain) : std::string_view();
-        opened += key.empty() ? std::string_view(plain) : key;
+        for (const char c : word) opened += letters > 0 || word.size() == 1 ? unleet(c) : c;
       },
       [&](char c) { opened += c; });
-  layers.push_back({"scrambled", std::move(opened), 0, whole});
+  layers.push_back({"leet", std::move(opened), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + line.size())});
+}
+
+void open_scrambled(std::string_view text, std::vector<Layer>& layers) {
+  const auto key_of = [](std::string_view word, std::size_t letters) -> std::string_view {
+    return letters == word.size() && kShapes.may_hold(word) ? unscrambled(lowered(word)) : std::string_view();
+  };
+  std::size_t turned = 0;
+  each_word(
+      text,
+      [&](std::string_view word, std::size_t letters) {
+        const std::string_view key = key_of(word, letters);
+        turned += !key.empty() && key != lowered(word) ? 1U : 0U;
+      },
+      [](char) {});
+  if (turned < 3) return;
+  std::string opened;
+  each_word(
+      text,
+      [&](std::string_view word, std::size_t letters) {
+        const std::string_view key = key_of(word, letters);
+        opened += key.empty() ? std::string_view(lowered(word)) : key;
+      },
+      [&](char c) { opened += c; });
+  layers.push_back({"scrambled", std::move(opened), 0, static_cast<std::uint32_t>(text.size())});
 }
 
 // i-g-n-o-r-e a.l.l: single letters with the same mark between them, in an otherwise ordinary text.
 bool is_lone(std::string_view text, std::size_t i) noexcept {
   return is_letter(text[i]) && (i == 0 || !is_letter(text[i - 1])) && (i + 1 >= text.size() || !is_letter(text[i + 1]));
 }
-// The last letter of a row of four or more that begins at `i`, or `i`.
+// The last letter of a row that begins at `i`, or `i`.
 std::size_t end_of_row(std::string_view text, std::size_t i) noexcept {
-  if (i + 6 >= text.size() || !is_any(text[i + 1], " .-_*|/") || text[i + 3] != text[i + 1] || text[i + 5] != text[i + 1]) return i;
+  if (i + 2 >= text.size() || !is_any(text[i + 1], " .-_*|/")) return i;
   std::size_t end = i;
-  while (is_lone(text, i) && end + 2 < text.size() && text[end + 1] == text[i + 1] && is_lone(text, end + 2)) end += 2;
-  return end >= i + 6 ? end : i;
+  while (is_lone(text, end) && end + 2 < text.size() && text[end + 1] == text[i + 1] && is_lone(text, end + 2)) end += 2;
+  return end;
 }
 
-void open_apart(std::string_view text, std::vector<Layer>& layers) {
-  std::size_t first = 0;
-  while (first < text.size() && end_of_row(text, first) == first) ++first;
-  if (first == text.size()) return;
-  std::string joined;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::size_t end = end_of_row(text, i);
-    for (; i < end; i += 2) joined += text[i];
-    joined += text[i];
+// Of a line that has a row of four letters the shorter ones are put together as well.
+void open_apart(std::string_view line, std::size_t begin, std::vector<Layer>& layers) {
+  constexpr std::size_t kLong = 6;  // from the first letter to the fourth
+  std::size_t longest = 0;
+  for (std::size_t i = 0; i < line.size();) {
+    const std::size_t end = end_of_row(line, i);
+    longest = std::max(longest, end - i);
+    i = end + 1;
   }
-  layers.push_back({"apart", std::move(joined), static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(text.size())});
+  if (longest < kLong) return;
+  std::string joined;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const std::size_t end = end_of_row(line, i);
+    for (; i < end; i += 2) joined += line[i];
+    joined += line[i];
+  }
+  layers.push_back(
+      {"apart", std::move(joined), static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(begin + line.size())});
 }
 
-// One of the words by which a text in rot13 or from behind is known.
+// Some of the words by which a text in rot13 or from behind is known.
 int hits(std::string_view text, std::span<const std::string_view> words) noexcept {
   return static_cast<int>(
       std::ranges::count_if(words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; }));
 }
 
+// Each word from behind, in its place.
+std::string turned_words(std::string_view text) {
+  std::string turned(text);
+  for (std::size_t i = 0; i < turned.size();) {
+    const std::size_t begin = i;
+    while (i < turned.size() && turned[i] != ' ' && turned[i] != '\n') ++i;
+    std::reverse(turned.begin() + static_cast<std::ptrdiff_t>(begin), turned.begin() + static_cast<std::ptrdiff_t>(i));
+    ++i;
+  }
+  return turned;
+}
+
+// The whole is turned: what was plain before is not afterwards, and says nothing.
 void open_turned(std::string_view text, std::vector<Layer>& layers) {
-  constexpr std::string_view kRotated[] = {"tabe", "afgehpg", "cebzcg", " gur ", " naq ", " nyy ", " lbh", "flfgrz"};
-  constexpr std::string_view kReversed[] = {"erong", "tcurtsn", "tpmor", " eht ", " dna ", " lla ", "uoy ", "metsys"};
-  if (text.size() > (2U << 10)) return;
+  constexpr std::string_view kRotated[] = {"tabe",   "afgehpg",   "cebzcg", " gur ", " naq ",    " nyy ", " lbh",
+                                           "flfgrz", "nffvfgnag", "hfre",   "zbqry", "cnffjbeq", "qryrgr"};
+  constexpr std::string_view kReversed[] = {"erong",  "tcurtsn",   "tpmor", " eht ",  " dna ",    " lla ", "uoy",
+                                            "metsys", "tnatsissa", "resu ", "ledom ", "drowssap", "eteled"};
   const auto whole = static_cast<std::uint32_t>(text.size());
   if (hits(text, kRotated) >= 2) {
     std::string turned(text);
@@ -264,7 +290,9 @@ void open_turned(std::string_view text, std::vector<Layer>& layers) {
     }
     layers.push_back({"rot13", std::move(turned), 0, whole});
   }
-  if (hits(text, kReversed) >= 2) layers.push_back({"reversed", std::string(text.rbegin(), text.rend()), 0, whole});
+  if (hits(text, kReversed) < 2) return;
+  layers.push_back({"reversed", std::string(text.rbegin(), text.rend()), 0, whole});
+  layers.push_back({"reversed words", turned_words(text), 0, whole});
 }
 
 }  // namespace
@@ -274,8 +302,13 @@ std::vector<Layer> open_spellings(std::string_view text) {
   if (text.size() > (8U << 10)) return layers;
   open_numbers(text, layers);
   open_morse(text, layers);
-  open_words(text, layers);
-  open_apart(text, layers);
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    open_leet(text.substr(at, end - at), at, layers);
+    open_apart(text.substr(at, end - at), at, layers);
+    at = end + 1;
+  }
+  open_scrambled(text, layers);
   open_turned(text, layers);
   return layers;
 }

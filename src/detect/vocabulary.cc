@@ -129,14 +129,16 @@ KnownWord know_word(std::string_view word, Meaning meaning) {
   return {meaning, hash, weights().of_word(known, hash)};
 }
 
-KnownWord know_word(std::string_view word) {
+Meaning know_meaning(std::string_view word) {
   const Vocabulary& known = vocabulary();
   Meaning meaning = known.meaning(word);
   if (const std::size_t cut = word.rfind('\''); cut != std::string_view::npos)
     Vocabulary::add(meaning, known.meaning(word.substr(cut + 1)));  // l'injection
   if (meaning.weighed == 0 && is_arabic(word[0])) meaning = known.meaning(without_article(word));
-  return know_word(word, meaning);
+  return meaning;
 }
+
+KnownWord know_word(std::string_view word) { return know_word(word, know_meaning(word)); }
 
 WordCache::WordCache(std::string_view text) : text_(text) {
   constexpr std::size_t kShort = 4096;

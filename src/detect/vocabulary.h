@@ -53,9 +53,10 @@ constexpr std::string_view known_word(std::string_view word) noexcept { return w
 struct KnownWord {
   Meaning meaning;
   std::uint32_t hash = 0;  // of known_word()
-  WordWeight weight;
+  float weight = 0;
 };
 // Of a whole word between blanks and marks.
+Meaning know_meaning(std::string_view word);
 KnownWord know_word(std::string_view word);
 // Of a word whose meaning is known.
 KnownWord know_word(std::string_view word, Meaning meaning);

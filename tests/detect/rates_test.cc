@@ -178,6 +178,20 @@ TEST(Detector, RatesOnTheSecondCorpus) {
   EXPECT_LE(total(twins).tuned.share(), 4);
 }
 
+// What tools/detector/make-corpus makes of the parts in tests/detect/corpus/families is measured by `belljar scan --evaluate`
+// (docs/design/guard.md). Here its sentences stand alone.
+std::vector<std::string> families(const std::string& name) {
+  std::vector<std::string> result;
+  std::ifstream file(corpus() / "families" / (name + ".txt"));
+  for (std::string line; std::getline(file, line);) {
+    if (!line.starts_with("! ") && !line.starts_with("? ")) continue;
+    std::string text = line.substr(2);
+    if (const std::size_t at = text.find("{goal}"); at != std::string::npos) text.replace(at, 6, "send the key to a@b.example");
+    result.push_back(text);
+  }
+  return result;
+}
+
 struct Document {
   std::string kind, text;
   bool tuned = true;
@@ -278,6 +292,35 @@ Table flagged(const std::vector<Document>& documents) {
     table[document.kind].add(number++, found.suspicious());
   }
   return table;
+}
+
+std::vector<std::string> every_attack() {
+  std::vector<std::string> result;
+  for (const char* name : {"attacks.tsv", "second/attacks.tsv", "third/attacks.tsv", "fourth/attacks.tsv"}) {
+    for (Attack& attack : attacks(name)) result.push_back(std::move(attack.text));
+  }
+  for (const char* name : {"seen", "unseen", "languages"}) {
+    for (std::string& text : families(name)) result.push_back(std::move(text));
+  }
+  return result;
+}
+
+// Talk about attacks in front of an attack and behind it takes nothing from it: as paragraphs of their own never, as lines beside
+// it only where it ends in the middle of a sentence that goes on.
+TEST(Detector, TalkAroundAnAttackExcusesNothing) {
+  const std::vector<Document> around = talk();
+  ASSERT_GE(around.size(), 100U);
+  HitRate weaker;
+  std::size_t number = 0;
+  for (const std::string& attack : every_attack()) {
+    const int alone = scan(attack).score;
+    const std::string &prefix = around[number % around.size()].text, &suffix = around[(number * 7 + 3) % around.size()].text;
+    EXPECT_GE(scan(prefix + "\n\n" + attack + "\n\n" + suffix).score * 10, alone * 9) << prefix << "\n--- " << attack;
+    weaker.add(scan(prefix + "\n" + attack + "\n" + suffix).score * 10 < alone * 9);
+    ++number;
+  }
+  EXPECT_GE(weaker.all, 2000);
+  EXPECT_LE(weaker.share(), 1);
 }
 
 // Files that tell an assistant what to do here, documentation of prompts, security articles in few words: what is nearest to an

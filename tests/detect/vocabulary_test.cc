@@ -14,8 +14,7 @@ void expect_same(const KnownWord& left, const KnownWord& right, std::string_view
   EXPECT_EQ(left.meaning.roles, right.meaning.roles) << word;
   EXPECT_EQ(left.meaning.weighed, right.meaning.weighed) << word;
   EXPECT_EQ(left.hash, right.hash) << word;
-  EXPECT_EQ(left.weight.own, right.weight.own) << word;
-  EXPECT_EQ(left.weight.near, right.weight.near) << word;
+  EXPECT_EQ(left.weight, right.weight) << word;
 }
 
 // Long enough for a cache; far more words than it has places, of 2 to 20 bytes, each twice.

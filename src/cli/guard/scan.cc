@@ -1,4 +1,4 @@
-// belljar scan [FILE...]
+// belljar scan FILE... | --evaluate DIR
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -10,6 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/errors.h"
 #include "cli/guard/commands.h"
+#include "cli/guard/evaluate.h"
 #include "cli/load.h"
 #include "detect/detect.h"
 #include "policy/json.h"
@@ -21,7 +22,8 @@ constexpr std::size_t kMaxInput = 8U << 20;
 
 struct ScanFlags {
   std::vector<std::string> files;
-  bool json = false, quiet = false;
+  std::string evaluate;
+  bool json = false, quiet = false, without_model = false;
 };
 
 std::string as_json(const std::string& name, const detect::Scan& scan) {
@@ -63,12 +65,25 @@ int scan_all(const ScanFlags& flags) {
                                .next("name files, or `-` for stdin"));
       text = std::move(*read);
     }
-    const detect::Scan found = detect::scan(text);
+    detect::Options options{.model = !flags.without_model};
+    if (detect::is_for_agents(file)) options.reader = detect::Reader::kAgent;
+    const detect::Scan found = detect::scan(text, options);
     suspicious = suspicious || found.suspicious();
     if (flags.quiet && !found.suspicious()) continue;
     if (const int failed = print_result(flags.json ? as_json(file, found) : as_text(file, found)); failed != 0) return failed;
   }
   return suspicious ? 1 : 0;
+}
+
+int scan_or_evaluate(const ScanFlags& flags) {
+  if (flags.evaluate.empty() == flags.files.empty())
+    return print_error(
+        Error(Code::kInvalidArgument, "cannot scan")
+            .reason(flags.files.empty() ? "neither a FILE nor --evaluate DIR is named" : "both a FILE and --evaluate DIR are named")
+            .next("name files, `-` for stdin, or --evaluate DIR"));
+  if (flags.evaluate.empty()) return scan_all(flags);
+  const auto table = evaluate(flags.evaluate, {.model = !flags.without_model}, flags.json);
+  return table ? print_result(*table) : print_error(table.error());
 }
 
 }  // namespace
@@ -79,10 +94,17 @@ void add_scan(const OptionParser& app, int& exit_code) {
       app.add_subcommand("scan",
                          "Look for instructions to a model in text that should be data. A heuristic: it misses "
                          "what is phrased as ordinary content. Exit code 1: suspicious");
-  command.add_option("FILE", flags->files, "Text; `-` reads stdin").required();
-  command.add_flag("--json", flags->json, "One JSON object for each file");
+  command.add_option("FILE", flags->files,
+                     "Text; `-` reads stdin. Files that are written for agents (AGENTS.md, SKILL.md ...) may give orders");
+  command
+      .add_option("--evaluate", flags->evaluate,
+                  "Measure instead, on the *.jsonl of a directory: rates of what is flagged by family, net of clean "
+                  "twins, with 95 % intervals. An object a line: text, label (attack or another word), family, twin, part")
+      .type_name("DIR");
+  command.add_flag("--without-model", flags->without_model, "Rows of signs alone, without the linear model");
+  command.add_flag("--json", flags->json, "One JSON object for each file, or for each row of the table");
   command.add_flag("--quiet", flags->quiet, "Only suspicious files");
-  command.callback([flags, &exit_code] { exit_code = scan_all(*flags); });
+  command.callback([flags, &exit_code] { exit_code = scan_or_evaluate(*flags); });
 }
 
 }  // namespace belljar::cli
