@@ -181,6 +181,15 @@ bool is_order(std::string_view text, std::size_t from, std::size_t at) noexcept 
   return std::ranges::any_of(kKinds, [&](CallClass kind) { return find_act_word(kind, front, begin) == begin; });
 }
 
+// Words near a place say what is to be done, whatever the act.
+bool is_directed(const TracedText::Layer& layer, std::size_t begin, std::size_t end) noexcept {
+  const std::string_view plain = layer.plain.text;
+  const Window window = around(plain, begin, end);
+  return layer.how != "text" || is_unseen(plain, begin) || is_order(plain, window.begin, begin) ||
+         (!is_header(plain, begin) &&
+          find_topic_word(Topic::kDirection, plain.substr(0, window.end), window.begin) != std::string_view::npos);
+}
+
 // The words around a place as the original has them.
 TextMatch found_at(const TracedText& known, const TracedText::Layer& layer, std::size_t begin, std::size_t end) {
   const bool hidden = layer.how != "text";
@@ -189,9 +198,7 @@ TextMatch found_at(const TracedText& known, const TracedText::Layer& layer, std:
   TextMatch found{.known = &known, .hidden = hidden};
   const std::string_view plain = layer.plain.text;
   found.header = !hidden && is_header(plain, begin);
-  found.directed =
-      hidden || is_unseen(plain, begin) || is_order(plain, window.begin, begin) ||
-      (!found.header && find_topic_word(Topic::kDirection, plain.substr(0, window.end), window.begin) != std::string_view::npos);
+  found.directed = is_directed(layer, begin, end);
   found.prose = hidden || is_prose_line(plain, begin);
   found.evidence = {.source = known.what.source, .name = known.what.name, .layer = layer.how};
   const auto original = [&](std::size_t i) { return i < layer.plain.at.size() ? layer.plain.at[i] : known.what.text.size(); };
@@ -350,10 +357,8 @@ std::optional<TextMatch> find_atom(const TracedText& known, const Atom& atom, co
         const std::size_t end = at + word.size();
         const bool instructed =
             layer.how != "text" || (!is_header(text, at) && speaks_of(text, around(text, at, end), at, end, words));
-        if (best && !instructed && best->directed) return false;
-        TextMatch found = found_at(known, layer, at, end);
-        if (best && !instructed && !found.directed) return false;
-        best = std::move(found);
+        if (best && !instructed && (best->directed || !is_directed(layer, at, end))) return false;
+        best = found_at(known, layer, at, end);
         best->instructed = instructed;
         best->evidence.text = atom.text;
         best->evidence.kind = to_string(atom.kind);

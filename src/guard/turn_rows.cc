@@ -406,7 +406,8 @@ Ruling Turn::State::judge_brought(const Act& act) const {
     const bool says =
         act.tells && atom.kind == Atom::Kind::kUrl && tells_something({.kind = CallClass::kFetching, .what = {}, .atoms = {atom}});
     const bool told = names_target(act, found->evidence.quote);
-    const bool unwanted = says || told || ((found->directed || ((act.replaces || money) && found->prose)) && !act.tells);
+    const bool unwanted =
+        says || told || ((found->directed || found->instructed || ((act.replaces || money) && found->prose)) && !act.tells);
     if (user_words_unknown() || act.kind == CallClass::kSending || (act.kind == CallClass::kRunning && act.outward)
             ? !loud && !unwanted
             : wants_change(act, *found))
