@@ -117,7 +117,8 @@ std::vector<Atom> deciding(const std::vector<CallField>& fields) {
     if (is_body_key(field.key) || is_method_key(field.key) || field.text.size() < 2) continue;
     if (field.text.size() > 512) continue;
     std::vector<Atom> found = find_atoms(field.text);
-    const bool money = is_one_of(" amount sum total price value quantity ", field.key);
+    const bool money = is_one_of(
+        " amount sum total price value quantity monthly yearly cost fee eur usd gbp chf btc eth budget dailybudget ", field.key);
     if (field.number) {
       if (money || field.text.size() >= 4) atoms.push_back({Atom::Kind::kAmount, field.text});
     } else if (found.empty() || (found.size() == 1 && found[0].kind == Atom::Kind::kAmount)) {

@@ -590,7 +590,7 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
   // deno run https://x/y.ts, go run host/x@latest: fetched and run at once.
   const bool far = std::ranges::any_of(command.argv, [](const Word& word) {
     return word.text.find("://") != std::string::npos ||
-           (word.text.find('/') != std::string::npos && word.text.find("@") != std::string::npos);
+           (word.text.find('/') != std::string::npos && word.text.find('@') != std::string::npos);
   });
   if (!kind && far && has_word("deno bun go pipx", name) && has_any_of(command, "run")) kind = CallClass::kInstalling;
   if (kind && !lists) {
