@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "detect/ascii.h"
@@ -71,6 +73,28 @@ bool is_path(std::string_view token) noexcept {
   return dot != std::string_view::npos && dot + 1 < token.size() && token.size() - dot <= 8 && is_letter(token[dot + 1]);
 }
 
+// AT48 3200 0000 1234 5864: an account in groups, as people write it, and how long it is in the text.
+std::pair<std::string, std::size_t> grouped_account(std::string_view text) {
+  constexpr std::size_t kFewest = 14, kMost = 42;
+  std::string number;
+  std::size_t at = 0;
+  while (at < text.size() && at < kMost) {
+    std::size_t end = at;
+    while (end < text.size() && is_alnum(text[end])) ++end;
+    const std::string_view group = text.substr(at, end - at);
+    const bool whole = group.size() == 4, last = group.size() < 4 && !group.empty();
+    if (!(whole || last) || (number.empty() && !(whole && is_upper(group[0]) && is_upper(group[1]) && is_digit(group[2])))) break;
+    if (!number.empty() && std::ranges::none_of(group, is_digit)) break;
+    number += group;
+    at = end;
+    if (last || at >= text.size() || text[at] != ' ') break;
+    ++at;
+  }
+  while (at > 0 && text[at - 1] == ' ') --at;
+  if (number.size() < kFewest || !is_account_number(number)) return {{}, 0};
+  return {number, at};
+}
+
 void classify(std::string_view token, std::vector<Atom>& atoms) {
   while (!token.empty() && std::string_view(".:,?&-=+").find(token.back()) != std::string_view::npos) token.remove_suffix(1);
   while (!token.empty() && std::string_view(":=&?").find(token.front()) != std::string_view::npos) token.remove_prefix(1);
@@ -101,6 +125,13 @@ std::vector<Atom> find_atoms(std::string_view text) {
     if (!in_token(text[at])) {
       ++at;
       continue;
+    }
+    if (is_upper(text[at])) {
+      if (const auto [number, length] = grouped_account(text.substr(at)); length > 0) {
+        atoms.push_back({Atom::Kind::kName, number});
+        at += length;
+        continue;
+      }
     }
     std::size_t end = at;
     while (end < text.size() && in_token(text[end])) ++end;

@@ -23,7 +23,9 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/turn.h"
+#include "guard/changes.h"
 #include "guard/lexicon.h"
 #include "policy/document.h"
 #include "shell/script.h"
@@ -99,7 +101,7 @@ bool is_path_key(std::string_view key) noexcept {
 bool is_body_key(std::string_view key) noexcept {
   return is_one_of(
       " content contents body text message subject description title newstr oldstr newstring oldstring replacement patch diff "
-      "filetext "
+      "filetext oldtext newtext newsource newcontent oldcontent inserttext codeedit "
       "note comment reason summary html markdown prompt memo purpose caption old new ",
       key);
 }
@@ -115,7 +117,8 @@ std::vector<Atom> deciding(const std::vector<CallField>& fields) {
     if (is_body_key(field.key) || is_method_key(field.key) || field.text.size() < 2) continue;
     if (field.text.size() > 512) continue;
     std::vector<Atom> found = find_atoms(field.text);
-    const bool money = is_one_of(" amount sum total price value quantity ", field.key);
+    const bool money = is_one_of(
+        " amount sum total price value quantity monthly yearly cost fee eur usd gbp chf btc eth budget dailybudget ", field.key);
     if (field.number) {
       if (money || field.text.size() >= 4) atoms.push_back({Atom::Kind::kAmount, field.text});
     } else if (found.empty() || (found.size() == 1 && found[0].kind == Atom::Kind::kAmount)) {
@@ -158,7 +161,10 @@ CallClass class_of_write(std::string_view path) {
 
 std::string path_of(const std::vector<CallField>& fields) {
   for (const CallField& field : fields) {
-    if (is_path_key(field.key) && !is_body_key(field.key)) return field.text;
+    const bool either = is_one_of(" to from target source src dst dest ", field.key);  // of a file, or of money and messages
+    const bool path = !either || field.text.find_first_of("/.") != std::string::npos;
+    const bool account = either && std::ranges::any_of(find_atoms(field.text), is_account);
+    if (is_path_key(field.key) && !is_body_key(field.key) && path && !account) return field.text;
   }
   return {};
 }
@@ -196,9 +202,133 @@ bool changes_a_database(std::string_view text) {
   return std::ranges::any_of(kStarts, [&](std::string_view start) { return lower.find(start) != std::string::npos; });
 }
 
+// A tool that no verb tells, by what it is given: an account or a price, a right for somebody, a receiver.
+CallClass class_by_shape(const std::vector<CallField>& fields) {
+  bool money = false, person = false, right = false, receiver = false;
+  for (const CallField& field : fields) {
+    if (is_body_key(field.key)) continue;
+    const std::vector<Atom> found = find_atoms(field.text);
+    const bool address = std::ranges::any_of(found, [](const Atom& atom) { return atom.kind == Atom::Kind::kAddress; });
+    const bool account =
+        std::ranges::any_of(found, [&](const Atom& atom) { return is_account(atom) && !address && !field.number; });
+    money =
+        money || account ||
+        is_one_of(
+            " amount price eur usd gbp chf btc eth sats iban acct account beneficiary payee currency budget dailybudget "
+            "monthly yearly cost seats creditcard card payment charge plan tier fee invoice acceptterms paymentmethod coins qty ",
+            field.key);
+    person = person || address || is_one_of(" user login principal subject grantee delegate member members who ", field.key);
+    right = right || is_one_of(
+                         " role roles permission permissions level scope scopes access acl grant rights visibility private "
+                         "public share link policy policyarn ",
+                         field.key);
+    receiver = receiver || is_one_of(" to cc bcc recipient recipients attendees invitee invitees channel receiver ", field.key);
+  }
+  if (money) return CallClass::kCommitment;
+  if (right) return CallClass::kPrivilege;
+  if (receiver && person) return CallClass::kSending;
+  return CallClass::kRunning;
+}
+
+// `{"op": "remove"}`: the verb of a tool whose name is its subject.
+CallClass class_by_operation(const std::vector<CallField>& fields) {
+  for (const CallField& field : fields) {
+    if (is_one_of(" op operation action do mode kind type ", field.key)) {
+      if (const CallClass kind = class_of_tool(field.text); kind != CallClass::kRunning) return kind;
+    }
+  }
+  return CallClass::kRunning;
+}
+
+// What a writing tool changes, file by file; without a path the settings that it is given.
+std::vector<Change> changes_of(const std::vector<CallField>& fields, const std::string& path) {
+  std::vector<Change> changes{{.path = path, .added = {}, .removed = {}}};
+  for (const CallField& field : fields) {
+    if (is_one_of(" patch diff ", field.key)) {
+      add_diff(field.text, path, changes);
+    } else if (!is_body_key(field.key)) {
+      if (path.empty()) changes[0].added += field.key + "=" + field.text + "\n";
+    } else {
+      (field.key.starts_with("old") ? changes[0].removed : changes[0].added) += field.text + "\n";
+    }
+  }
+  return changes;
+}
+
+void note_changes(const std::vector<Change>& changes, Act& act) {
+  for (const Change& change : changes) {
+    for (Atom& atom : brought_by(change)) {
+      if (act.brings.size() < kMostAtoms && std::ranges::find(act.brings, atom) == act.brings.end())
+        act.brings.push_back(std::move(atom));
+    }
+    act.weakens = act.weakens || lowers_protection(change);
+    act.replaces = act.replaces || replaces_like(change);
+  }
+}
+
+// Files that a patch takes away.
+std::vector<Atom> deleted_by(std::string_view patch) {
+  std::vector<Atom> paths;
+  std::string_view before;
+  while (!patch.empty()) {
+    const std::string_view line = patch.substr(0, patch.find('\n'));
+    patch.remove_prefix(std::min(line.size() + 1, patch.size()));
+    if (line.starts_with("--- ")) before = line.substr(line.starts_with("--- a/") ? 6 : 4);
+    if (line.starts_with("*** Delete File: ")) paths.push_back({Atom::Kind::kPath, std::string(line.substr(17))});
+    if (line.starts_with("+++ /dev/null") && !before.empty()) paths.push_back({Atom::Kind::kPath, std::string(before)});
+  }
+  return paths;
+}
+
+// A file that held something is left with nothing in it; some files are made to be empty.
+bool empties(const std::vector<CallField>& fields, std::string_view path) {
+  if (path.empty() || is_one_of(" __init__.py .gitkeep .keep .nojekyll py.typed ", file_name(path))) return false;
+  return std::ranges::any_of(fields, [](const CallField& field) {
+    return is_one_of(" content contents filetext ", field.key) && field.text.find_first_not_of(" \n") == std::string::npos;
+  });
+}
+
+// A writing tool: of a file, or of a setting elsewhere.
+void read_change(const std::vector<CallField>& fields, const std::string& path, Act& act, Call& call) {
+  for (const CallField& field : fields) {
+    if (!is_one_of(" patch diff ", field.key)) continue;
+    if (std::vector<Atom> gone = deleted_by(field.text); !gone.empty())
+      call.acts.push_back({.kind = CallClass::kDestructive, .what = act.what, .atoms = std::move(gone)});
+  }
+  if (empties(fields, path)) act.kind = CallClass::kDestructive;
+  const std::vector<Change> changes = changes_of(fields, path);
+  note_changes(changes, act);
+  for (const Change& change : changes) {  // of a patch
+    if (act.kind == CallClass::kWriting && !change.path.empty()) {
+      if (is_privilege_path(change.path)) act.kind = CallClass::kPrivilege;
+      else if (is_persistent_path(change.path)) act.kind = CallClass::kPersistence;
+    }
+    if (change.path != path) act.atoms.push_back({Atom::Kind::kPath, change.path});
+  }
+  act.outward = changes.size() == 1 && path.empty();
+  act.whole =
+      std::ranges::any_of(fields, [](const CallField& field) { return is_one_of(" content contents filetext ", field.key); });
+  act.tells = act.kind == CallClass::kWriting && is_prose(path) &&
+              std::ranges::none_of(fields, [](const CallField& field) { return field.key.starts_with("old"); });
+  // Where it lasts or gives rights, each string that is brought in decides.
+  if (act.kind != CallClass::kWriting && act.kind != CallClass::kDestructive)
+    act.atoms.insert(act.atoms.end(), act.brings.begin(), act.brings.end());
+}
+
 void read_tool(const ProposedCall& proposed, const std::vector<CallField>& fields, Call& call) {
   Act act{.kind = class_of_tool(proposed.tool), .what = one_line(proposed), .atoms = deciding(fields)};
   const std::string path = path_of(fields);
+  const bool runs_code = std::ranges::any_of(fields, [](const CallField& field) { return is_code_key(field.key); });
+  if (act.kind == CallClass::kRunning) act.kind = class_by_operation(fields);
+  const bool unknown = act.kind == CallClass::kRunning && !runs_code;
+  const bool draft = lower(proposed.tool).find("draft") != std::string::npos;
+  if (!draft && (unknown || (act.kind == CallClass::kWriting && path.empty()))) {
+    if (const CallClass kind = class_by_shape(fields); kind != CallClass::kRunning) act.kind = kind;
+  }
+  if (unknown) {
+    act.outward = true;
+    note_changes(changes_of(fields, ""), act);
+  }
   for (const CallField& field : fields) {
     if (is_code_key(field.key) && act.kind != CallClass::kRunning && changes_a_database(field.text))
       read_code(field.text, act.what, call, field.text);
@@ -215,6 +345,7 @@ void read_tool(const ProposedCall& proposed, const std::vector<CallField>& field
       break;
     case CallClass::kSending:
       act.payload = true;
+      note_changes(changes_of(fields, ""), act);
       break;
     case CallClass::kWriting:
       act.kind = class_of_write(path);
@@ -223,6 +354,7 @@ void read_tool(const ProposedCall& proposed, const std::vector<CallField>& field
         if (is_body_key(field.key) && !field.key.starts_with("old")) note_written(path, field.key, field.text, call);
       }
       read_written(fields, path, call, act);
+      read_change(fields, path, act, call);
       break;
     case CallClass::kReading:
       for (const CallField& field : fields) {
@@ -246,17 +378,60 @@ void note_secrets(Call& call) {
 
 }  // namespace
 
+namespace {
+
+bool fetches(const SimpleCommand& command) { return is_one_of(" curl wget http https xh aria2c fetch ", program_name(command)); }
+
+// An interpreter gets what a command before it fetched: through a pipe, `<(curl ...)`, or a file that it was put into.
+bool runs_download(const Script& script, const SimpleCommand& command) {
+  const std::string_view name = program_name(command);
+  const bool interprets = runs_files(name);
+  const auto holds_fetch = [&](const shell::Range& range) {
+    for (std::size_t i = range.first; i < std::min(range.last, script.commands.size()); ++i) {
+      if (fetches(script.commands[i])) return true;
+    }
+    return false;
+  };
+  if (interprets && std::ranges::any_of(command.upstream, holds_fetch)) return true;
+  std::vector<std::string> words;
+  for (const Word& word : command.argv) {
+    if (interprets && holds_fetch(word.from)) return true;
+    words.push_back(word.text);
+  }
+  const RunFiles run = files_run({.kind = CallClass::kRunning, .what = {}, .atoms = {}, .words = std::move(words)});
+  for (const SimpleCommand& other : script.commands) {
+    if (&other == &command) return false;
+    if (!fetches(other)) continue;
+    for (const Word& word : other.argv) {
+      if (!word.text.starts_with('-') && word.text.find("://") == std::string::npos && is_run_by(run, word.text)) return true;
+    }
+    for (const shell::Redirect& redirect : other.redirects) {
+      if (redirect.op.starts_with('>') && is_run_by(run, redirect.target.text)) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
 void read_script(const std::string& text, ShellReader& reader, Call& call, std::string_view input) {
   const Script script = reader.read(text, input);
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
   const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
+  const std::size_t first = call.acts.size();
   for (const SimpleCommand& command : script.commands) {
     const std::size_t before = call.acts.size();
     read_command(script, command, call);
     note_shown(command, call);
     note_written(script, command, call);
+    note_change(script, command, before, call);
     for (std::size_t i = before; i < call.acts.size(); ++i) {
       for (const Word& word : command.argv) call.acts[i].words.push_back(word.text);
+    }
+    if (runs_download(script, command)) {
+      for (std::size_t i = first; i < call.acts.size(); ++i) {
+        if (call.acts[i].kind == CallClass::kFetching) call.acts[i].kind = CallClass::kInstalling;
+      }
     }
     // Its words are what stands there.
     if (std::ranges::find(command.inside, "xargs") == command.inside.end()) continue;

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "belljar/turn.h"
@@ -24,7 +25,14 @@ struct Act {
   std::vector<Atom> atoms;              // that decide: targets, destinations
   bool payload = false;                 // of kSending and kFetching: carries content of files or of other commands
   std::vector<std::string> words = {};  // of a simple command: the program and its arguments, as it would get them
-  bool of_file = false;  // of code in a file that was written before and is run now: most of it is about nobody's words
+  bool of_file = false;           // of code in a file that was written before and is run now: most of it is about nobody's words
+  std::vector<Atom> brings = {};  // of a change: what it puts into a file or a setting that was not there (changes.h)
+  bool copies_secret = false;     // puts a secret's content under another name
+  bool replaces = false;          // of a change: what it brings stands in the place of another of its kind
+  bool weakens = false;           // of a change: it lowers a protection
+  bool whole = false;             // of a change: all of a file is written
+  bool tells = false;             // of a change: a whole text for people, which may repeat what it was made from
+  bool outward = false;           // of a tool that no table knows, or that sets something elsewhere than in a file
   bool operator==(const Act&) const = default;
 };
 
@@ -32,6 +40,7 @@ struct Act {
 struct WrittenFile {
   std::string path, text;
   bool whole = true;    // all that will be in it; else a part
+  bool at_end = false;  // a part that is put at the end, byte by byte
   bool decided = true;  // false: something else is in it that only the run decides: a part of another file
 };
 
@@ -42,8 +51,9 @@ struct Call {
   std::vector<std::string> texts;    // all strings of the call, as they are
   std::vector<std::string> shows;    // files whose text a command would show, as they are named; or the command
   std::vector<WrittenFile> writes;   // in their order
-  std::string unread;                // why a command could not be read; empty: all was
-  std::string undecided;             // why only the run decides what is run; empty: it does not
+  std::vector<std::pair<std::string, std::string>> moves;  // files under another name: cp, mv, ln; before `writes`
+  std::string unread;                                      // why a command could not be read; empty: all was
+  std::string undecided;                                   // why only the run decides what is run; empty: it does not
 };
 
 // At most this much of arguments is taken apart; more is unread.
@@ -74,10 +84,13 @@ void read_script(const std::string& text, shell::ShellReader& reader, Call& call
 void note_shown(const shell::SimpleCommand& command, Call& call);
 void note_written(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
+// What the command changes in files and settings, for the acts from `first` on.
+void note_change(const shell::Script& script, const shell::SimpleCommand& command, std::size_t first, Call& call);
 
 // Which files an act runs, and whether all tests.
 struct RunFiles {
   std::vector<std::string> files;  // as they are named
+  std::vector<std::string> below;  // directories whose files are run: hooks
   bool tests = false;
 };
 RunFiles files_run(const Act& act);

@@ -75,6 +75,12 @@ constexpr Row kRows[] = {
      "kill pkill killall dropdb dropuser lvremove vgremove pvremove userdel groupdel fdisk parted sgdisk swapoff", "", ""},
     {CallClass::kDestructive, "redis-cli", "", "FLUSHALL FLUSHDB flushall flushdb DEL del"},
     {CallClass::kDestructive, "find fd", "", "-delete"},
+    {CallClass::kDestructive, "rsync", "", "--delete --delete-after --delete-before --delete-excluded --remove-source-files"},
+    {CallClass::kDestructive, "git", "rm", ""},
+    {CallClass::kDestructive, "tar", "", "--remove-files"},
+    {CallClass::kDestructive, "zip", "", "-m --move"},
+    {CallClass::kDestructive, "kubectl oc", "scale", "--replicas=0"},
+    {CallClass::kDestructive, "gio trash-put trash rmtrash", "", ""},
     {CallClass::kPrivilege,
      "sudo su doas pkexec usermod gpasswd adduser useradd addgroup groupadd visudo setcap passwd chpasswd setfacl ssh-copy-id "
      "setenforce "
@@ -87,13 +93,17 @@ constexpr Row kRows[] = {
     {CallClass::kPrivilege, "gcloud gsutil", "", "add-iam-policy-binding set-iam-policy iam acl"},
     {CallClass::kPrivilege, "az", "role", ""},
     {CallClass::kPrivilege, "gh", "repo", "--visibility"},
+    {CallClass::kPrivilege, "gh glab", "repo", "deploy-key"},
+    {CallClass::kDestructive, "gh glab", "api", "DELETE"},
     {CallClass::kPrivilege, "gh", "ssh-key gpg-key secret variable", "add set"},
     {CallClass::kPersistence, "at batch launchctl update-rc.d chkconfig systemd-run loginctl", "", ""},
     {CallClass::kPersistence, "systemctl", "", "enable link edit"},
     {CallClass::kPersistence, "git", "config",
      "core.hooksPath core.sshCommand core.fsmonitor core.pager core.editor include.path alias.* credential.helper "
      "--global --system core.hookspath core.sshcommand"},
-    {CallClass::kPersistence, "npm yarn pnpm pip pip3 poetry conda cargo", "config", ""},
+    {CallClass::kPersistence, "npm yarn pnpm pip pip3 poetry conda cargo bun", "config", ""},
+    {CallClass::kPersistence, "gem", "sources", ""},
+    {CallClass::kInstalling, "nix", "run shell develop profile", ""},
     {CallClass::kPersistence, "crontab", "", ""},
     {CallClass::kPersistence, "ln", "", ""},
     {CallClass::kCommitment, "gh glab", "pr mr release sponsors", "merge create"},
@@ -117,8 +127,18 @@ constexpr Row kRows[] = {
      "install add get -S", ""},
     {CallClass::kInstalling, "uv", "pip add tool", ""},
     {CallClass::kInstalling, "npx bunx uvx dlx", "", ""},
+    {CallClass::kInstalling, "npm pnpm yarn bun", "create dlx", ""},
+    {CallClass::kInstalling, "bundle", "add", ""},
+    {CallClass::kInstalling, "composer", "require", ""},
+    {CallClass::kInstalling, "gh", "extension", "install"},
+    {CallClass::kInstalling, "helm", "install upgrade repo pull", ""},
+    {CallClass::kInstalling, "kubectl oc", "apply create", "-f"},
+    {CallClass::kInstalling, "add-apt-repository apt-add-repository", "", ""},
+    {CallClass::kInstalling, "flatpak", "remote-add", ""},
+    {CallClass::kPersistence, "claude codex gemini", "mcp", "add"},
+    {CallClass::kSending, "git", "submodule", "add"},
     {CallClass::kInstalling, "docker podman", "pull run", ""},
-    {CallClass::kInstalling, "code", "", "--install-extension"},
+    {CallClass::kInstalling, "code codium cursor", "", "--install-extension"},
     {CallClass::kSecretReading, "printenv", "", ""},
     {CallClass::kSecretReading, "gpg", "", "--export-secret-keys"},
     {CallClass::kSecretReading, "pass security secret-tool keyring", "", ""},
@@ -145,6 +165,11 @@ bool has_any_of(const SimpleCommand& command, std::string_view words) noexcept {
 
 std::optional<CallClass> class_by_table(const SimpleCommand& command) noexcept {
   const std::string_view name = program_name(command);
+  const Word* first = operand(command, 0);
+  if (name == "git" && first != nullptr && first->text == "push" && std::ranges::any_of(command.argv, [](const Word& word) {
+        return word.text.size() > 1 && (word.text[0] == ':' || word.text[0] == '+');
+      }))
+    return CallClass::kDestructive;  // git push origin :branch
   for (const Row& row : kRows) {
     if (!has_word(row.programs, name)) continue;
     if (!row.subs.empty()) {
@@ -168,6 +193,11 @@ bool is_identity_option(std::string_view word) noexcept {
 std::vector<Atom> atoms_of(const SimpleCommand& command, bool has_sub) {
   std::vector<Atom> atoms;
   bool first = has_sub;
+  for (const shell::Assignment& assignment : command.assignments) {  // PIP_INDEX_URL=https://x pip install y
+    for (Atom& atom : find_atoms(assignment.value.text)) {
+      if (atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost) atoms.push_back(std::move(atom));
+    }
+  }
   for (std::size_t i = 1; i < command.argv.size() && atoms.size() < kMostAtoms; ++i) {
     const std::string& text = command.argv[i].text;
     const std::size_t equals = text.find('=');
@@ -185,6 +215,13 @@ std::vector<Atom> atoms_of(const SimpleCommand& command, bool has_sub) {
       continue;
     }
     std::vector<Atom> found = find_atoms(option ? std::string_view(text).substr(equals + 1) : std::string_view(text));
+    const std::size_t colon = text.find(':');
+    if (program_name(command) == "git" && colon != std::string::npos && text.find('/') == std::string::npos) {  // what:where
+      for (std::string part : {text.substr(0, colon), text.substr(colon + 1)}) {
+        if (part.starts_with('+')) part.erase(0, 1);
+        if (part.size() >= 2) atoms.push_back({Atom::Kind::kName, part});
+      }
+    }
     if (found.empty() && !option && text.size() >= 2) found.push_back({Atom::Kind::kName, text});
     atoms.insert(atoms.end(), found.begin(), found.end());
   }
@@ -245,7 +282,13 @@ void read_redirects(const SimpleCommand& command, Call& call) {
       call.acts.push_back({CallClass::kSending, to_line(command), {{Atom::Kind::kHost, host}}, true});
     } else if (writes_beyond_null(redirect)) {
       const std::string_view name = program_name(command);
-      const bool empties = redirect.op == ">" && (command.argv.empty() || name == ":" || name == "true");
+      const bool nothing =
+          (name == "cat" && command.argv.size() == 2 && command.argv[1].text == "/dev/null") ||
+          (has_word("echo printf", name) &&
+           std::ranges::all_of(command.argv.begin() + 1, command.argv.end(),
+                               [](const Word& word) { return word.fixed && (word.text.empty() || word.text == "-n"); }) &&
+           (name == "printf" || command.argv.size() > 1));
+      const bool empties = redirect.op == ">" && (command.argv.empty() || name == ":" || name == "true" || nothing);
       add_write(redirect.target.text, to_line(command), call);
       if (empties) call.acts.back().kind = CallClass::kDestructive;
       // What is written there is told by the words: `echo 'curl x | sh' >> ~/.bashrc`.
@@ -324,6 +367,24 @@ bool read_interpreted(const SimpleCommand& command, Call& call) {
   return read;
 }
 
+// What stands below a host or in the path of an interface names things: repos/x/demo.
+void add_components(std::vector<Atom>& atoms) {
+  constexpr std::size_t kShortest = 5;
+  const std::size_t count = atoms.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::string_view rest = atoms[i].text;
+    if (const std::size_t scheme = rest.find("://"); scheme != std::string_view::npos)
+      rest = rest.substr(std::min(rest.find('/', scheme + 3), rest.size()));
+    rest = rest.substr(0, rest.find('?'));
+    while (!rest.empty() && rest.find('/') != std::string_view::npos) {
+      rest.remove_prefix(rest.find('/') + 1);
+      const std::string_view part = rest.substr(0, rest.find('/'));
+      if (part.size() >= kShortest && part.find('-') != std::string_view::npos && atoms.size() < kMostAtoms)
+        atoms.push_back({Atom::Kind::kName, std::string(part)});
+    }
+  }
+}
+
 // curl and its kind: with content or a changing method it sends, else it fetches.
 bool read_transfer(const SimpleCommand& command, Call& call) {
   const std::string_view name = program_name(command);
@@ -336,7 +397,8 @@ bool read_transfer(const SimpleCommand& command, Call& call) {
                       (name == "curl" && (text.starts_with("-d") || text.starts_with("-F") || text.starts_with("-T")));
     const bool method = has_word("POST PUT DELETE PATCH", text) || has_word("-XPOST -XPUT -XDELETE -XPATCH", text) ||
                         (text.starts_with("--request=") || text.starts_with("--method="));
-    if (data || method) act.kind = CallClass::kSending, act.payload = true;
+    if (data || method) act.kind = act.kind == CallClass::kDestructive ? act.kind : CallClass::kSending, act.payload = true;
+    if (has_word("DELETE -XDELETE --request=DELETE", text)) act.kind = CallClass::kDestructive;
     if (!command.argv[i].fixed && command.argv[i].expands) act.payload = true;  // curl "https://x/?$(...)"
     for (Atom& atom : find_atoms(text)) {
       if (atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kAddress)
@@ -344,6 +406,7 @@ bool read_transfer(const SimpleCommand& command, Call& call) {
     }
   }
   if (!command.upstream.empty()) act.payload = true;
+  if (act.kind == CallClass::kSending || act.kind == CallClass::kDestructive) add_components(act.atoms);
   call.acts.push_back(std::move(act));
   return true;
 }
@@ -370,7 +433,8 @@ std::string_view path_in(std::string_view word) noexcept {
 void read_secret_copy(const SimpleCommand& command, Call& call) {
   const std::string_view name = program_name(command);
   const bool moves = has_word(kMovers, name), reads = has_word(kReaders, name);
-  if (!moves && !reads && !has_word(kPackers, name)) return;
+  const bool keeps = name == "git" && command.argv.size() > 2 && has_word("add stage", command.argv[1].text);
+  if (!moves && !reads && !keeps && !has_word(kPackers, name)) return;
   std::vector<std::string_view> operands, sources;
   std::string_view into;
   for (std::size_t i = 1; i < command.argv.size(); ++i) {
@@ -390,13 +454,25 @@ void read_secret_copy(const SimpleCommand& command, Call& call) {
     else if (writes_beyond_null(redirect)) into = redirect.target.text;
   }
   if (reads && into.empty()) return;
+  if (name == "dd" && has_word("/dev/null", operands.empty() ? std::string_view() : operands[0]) && !into.empty())
+    call.acts.push_back(
+        {.kind = CallClass::kDestructive, .what = to_line(command), .atoms = {{Atom::Kind::kPath, std::string(into)}}});
   Act act{.kind = CallClass::kSecretReading, .what = to_line(command), .atoms = {}};
   for (const std::string_view operand : operands) {
     if (is_secret_path(operand)) act.atoms.push_back({Atom::Kind::kPath, std::string(operand)});
   }
   if (act.atoms.empty()) return;
   if (!into.empty()) call.copies.emplace_back(into);
+  act.copies_secret = !into.empty() || keeps;
   call.acts.push_back(std::move(act));
+}
+
+// The place of the system's that passing things are put below.
+std::string_view top_of(std::string_view path) noexcept {
+  for (const std::string_view place : {"/dev/null", "/dev/shm", "/var/tmp", "/tmp"}) {
+    if (path.starts_with(place) && (path.size() == place.size() || path[place.size()] == '/')) return place;
+  }
+  return {};
 }
 
 // cp, mv, tee, install, ln, sed -i: where they write.
@@ -417,8 +493,11 @@ bool read_copy(const SimpleCommand& command, Call& call) {
   if (last == nullptr) return true;
   add_write(last->text, to_line(command), call);
   Act& act = call.acts.back();
-  if (name == "mv" && has_word("/dev/null /tmp", last->text))
-    act.kind = CallClass::kDestructive, act.atoms = atoms_of(command, false);
+  const Word* front = operand(command, 0);
+  const bool away = name == "mv" && has_word("/dev/null /tmp /var/tmp /dev/shm", top_of(last->text));
+  const bool nothing = !edits && front != nullptr && front->text == "/dev/null" && front != last;
+  const bool all = edits && front != nullptr && has_word("d 1,$d", front->text);
+  if (away || nothing || all) act.kind = CallClass::kDestructive, act.atoms = atoms_of(command, false);
   if (act.kind != CallClass::kWriting) {
     act.atoms = atoms_of(command, false);
   }
@@ -431,6 +510,9 @@ bool raises_mode(const SimpleCommand& command) noexcept {
   const std::string& text = mode->text;
   const bool octal = text.find_first_not_of("01234567") == std::string::npos;
   if (octal) return text.size() >= 4 ? text[text.size() - 4] != '0' : !text.empty() && ((text.back() - '0') & 2) != 0;
+  const std::size_t sign = text.find_first_of("+=");
+  const bool others = sign == 0 || (sign != std::string::npos && text.substr(0, sign).find_first_of("ao") != std::string::npos);
+  if (others && text.find('w', sign) != std::string::npos) return true;
   return text.find('s') != std::string::npos || text.find("a+w") != std::string::npos || text.find("o+w") != std::string::npos ||
          text.find("o=") != std::string::npos || text.find("a=") != std::string::npos;
 }
@@ -470,12 +552,16 @@ void note_secrets(const SimpleCommand& command, Call& call) {
 CallClass class_by_words(const SimpleCommand& command) {
   const std::string_view name = program_name(command);
   CallClass kind = name.empty() || is_shell(name) ? CallClass::kRunning : class_of_tool(name.substr(0, name.find('.')));
-  const Word* sub = operand(command, 0);
-  if (sub != nullptr && sub->text.find_first_of("/. ") == std::string::npos) {
-    const CallClass by_sub = class_of_tool(sub->text);
-    if (by_sub == CallClass::kCommitment || by_sub == CallClass::kDestructive || by_sub == CallClass::kPrivilege ||
-        by_sub == CallClass::kSending)
-      return by_sub;
+  for (std::size_t index = 0; index < 3; ++index) {  // fly apps destroy x
+    const Word* sub = operand(command, index);
+    if (sub != nullptr && name != "git" && sub->text.find_first_of("/. ") == std::string::npos) {
+      const CallClass by_sub = class_of_tool(sub->text);
+      if (index > 0 && by_sub != CallClass::kDestructive) continue;
+      if (by_sub == CallClass::kCommitment || by_sub == CallClass::kDestructive || by_sub == CallClass::kPrivilege ||
+          by_sub == CallClass::kSending)
+        return by_sub;
+    }
+    if (index == 0 && is_shell(name)) break;
   }
   return kind == CallClass::kReading || kind == CallClass::kWriting ? CallClass::kRunning : kind;
 }
@@ -483,6 +569,12 @@ CallClass class_by_words(const SimpleCommand& command) {
 }  // namespace
 
 void read_command(const Script& script, const SimpleCommand& command, Call& call) {
+  if (command.argv.size() > 3 && is_interpreter(program_name(command)) && command.argv[1].text == "-m" &&
+      has_word("pip pipx uv poetry conda", command.argv[2].text)) {  // python3 -m pip install x
+    SimpleCommand inner = command;
+    inner.argv.erase(inner.argv.begin(), inner.argv.begin() + 2);
+    return read_command(script, inner, call);
+  }
   read_redirects(command, call);
   note_secrets(command, call);
   if (command.argv.empty()) return;
@@ -494,13 +586,23 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
   if (raises_mode(command)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(command, true)});
   const std::string_view name = program_name(command);
   const bool lists = (name == "crontab" && has_any_of(command, "-l")) || (name == "ln" && !reads_secret(command));
-  if (const auto kind = class_by_table(command); kind && !lists) {
+  auto kind = class_by_table(command);
+  // deno run https://x/y.ts, go run host/x@latest: fetched and run at once.
+  const bool far = std::ranges::any_of(command.argv, [](const Word& word) {
+    return word.text.find("://") != std::string::npos ||
+           (word.text.find('/') != std::string::npos && word.text.find('@') != std::string::npos);
+  });
+  if (!kind && far && has_word("deno bun go pipx", name) && has_any_of(command, "run")) kind = CallClass::kInstalling;
+  if (kind && !lists) {
     const bool has_sub = has_word(
-        "git docker podman kubectl npm pnpm yarn pip pip3 cargo gem gh aws apt apt-get brew go uv terraform helm systemctl "
+        "git docker podman kubectl npm pnpm yarn bun pip pip3 pipx cargo gem gh aws apt apt-get brew go uv terraform helm "
+        "systemctl "
+        "conda mamba poetry composer bundle dnf yum snap flatpak apk "
         "gcloud az",
         name);
     Act act{*kind, line, atoms_of(command, has_sub)};
     act.payload = *kind == CallClass::kSending && (touches_content(command) || has_word("scp rsync sftp aws gsutil rclone", name));
+    if (has_word("gh glab", name)) add_components(act.atoms);
     if (*kind == CallClass::kPersistence) add_upstream(script, command, act);
     call.acts.push_back(std::move(act));
     return;
@@ -516,8 +618,10 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
     return call.acts.push_back(std::move(act));
   }
   if (command.starts_more) return;
-  const CallClass kind = class_by_words(command);
-  Act act{kind, line, atoms_of(command, kind != CallClass::kRunning)};
+  const CallClass by_words = class_by_words(command);
+  Act act{by_words, line, atoms_of(command, by_words != CallClass::kRunning)};
+  if (by_words == CallClass::kRunning)  // `run`, `svc`: too short to be anybody's
+    std::erase_if(act.atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kName && atom.text.size() < 4; });
   if (command.argv[0].text.find('/') != std::string::npos) act.atoms.push_back({Atom::Kind::kPath, command.argv[0].text});
   call.acts.push_back(std::move(act));
 }

@@ -124,11 +124,11 @@ bool is_development(const Act& act) {
   constexpr std::string_view kPrograms[] = {"make",   "cmake", "ninja",  "meson", "gradle", "mvn",   "tox",    "pytest",  "jest",
                                             "vitest", "ctest", "npm",    "pnpm",  "yarn",   "cargo", "go",     "dotnet",  "bundle",
                                             "rake",   "mypy",  "eslint", "tsc",   "ruff",   "black", "python", "python3", "node",
-                                            "bash",   "sh",    "cd",     "mkdir", "touch",  "echo",  "export", "git"};
+                                            "bash",   "sh",    "venv",   "cd",    "mkdir",  "touch", "echo",   "export",  "git"};
   constexpr std::string_view kTargets[] = {"test",  "tests",    "build",  "check",     "lint",     "all",       "dev",
                                            "start", "format",   "ci",     "run",       "install",  "unittest",  "compile",
                                            "vet",   "fmt",      "clippy", "configure", "coverage", "typecheck", "commit",
-                                           "add",   "checkout", "switch", "init",      "status",   "venv"};
+                                           "add",   "checkout", "switch", "init",      "status",   "venv",      "warnings"};
   std::string_view what = act.what;
   std::string_view program = what.substr(0, what.find(' '));
   const bool module = what.starts_with("python3 -m ") || what.starts_with("python -m ");
@@ -151,11 +151,15 @@ bool is_product(const Atom& atom, std::string_view workspace) {
   return std::ranges::find(kNames, path) != std::end(kNames);
 }
 
+bool installs(const Act& act) {
+  return act.kind == CallClass::kInstalling && !act.words.empty() && !has_word(kFetchers, act.words[0]);
+}
+
 bool installs_what_is_listed(const Act& act) {
-  return act.kind == CallClass::kInstalling && !act.words.empty() && !has_word(kFetchers, act.words[0]) &&
-         std::ranges::all_of(act.atoms, [](const Atom& atom) {
+  return installs(act) && std::ranges::all_of(act.atoms, [&](const Atom& atom) {
+           const bool named = has_word("composer go gh brew helm docker podman", act.words[0]) && !atom.text.starts_with('.');
            const bool leaves =
-               atom.text.starts_with('/') || atom.text.starts_with('~') || atom.text.find("..") != std::string::npos;
+               named || atom.text.starts_with('/') || atom.text.starts_with('~') || atom.text.find("..") != std::string::npos;
            return atom.kind == Atom::Kind::kPath && !leaves;
          });
 }

@@ -21,6 +21,7 @@ bool is_development(const Act& act);
 bool is_product(const Atom& atom, std::string_view workspace);
 
 // Installs what the project itself lists: `pip install -r requirements.txt`, `npm ci`; no package is named.
+bool installs(const Act& act);
 bool installs_what_is_listed(const Act& act);
 
 // The words that a text would have from which a model took this command, normalised like the text.

@@ -22,6 +22,7 @@
 #include "base/paths.h"
 #include "belljar/turn.h"
 #include "guard/call.h"
+#include "guard/changes.h"
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
 #include "policy/document.h"
@@ -63,6 +64,10 @@ std::string printed_words(const SimpleCommand& command) {
   for (const std::string_view escape : {"\\n", "\\t"}) {  // printf, echo -e
     for (std::size_t at = text.find(escape); at != std::string::npos; at = text.find(escape, at + 1))
       text.replace(at, 2, escape == "\\n" ? "\n" : "\t");
+  }
+  if (program_name(command) == "printf") {
+    if (!format && text.ends_with(' ')) text.pop_back();
+    return text;
   }
   return text + "\n";
 }
@@ -131,6 +136,27 @@ std::string recipes_of(std::string_view text) {
     std::string_view line = text.substr(at, end - at);
     at = end + 1;
     if (!line.starts_with('\t')) continue;
+    line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
+    result.append(line).append(1, '\n');
+  }
+  return result;
+}
+
+// RUN, CMD and ENTRYPOINT of a Dockerfile, where they are shell; of a justfile and its kin the lines that stand further in.
+std::string steps_of(std::string_view text, bool docker) {
+  std::string result;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    std::string_view line = text.substr(at, end - at);
+    at = end + 1;
+    if (docker) {
+      const std::string_view word = line.substr(0, line.find(' '));
+      if (!has_word("RUN CMD ENTRYPOINT", word) || word.size() == line.size()) continue;
+      line.remove_prefix(word.size() + 1);
+      if (line.starts_with('[')) continue;
+    } else if (!line.starts_with(' ') && !line.starts_with('\t')) {
+      continue;
+    }
     line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
     result.append(line).append(1, '\n');
   }
@@ -219,7 +245,19 @@ std::string name_of_shown(const Call& call) {
   return name;
 }
 
+namespace {
+void note_moved(const SimpleCommand& command, Call& call) {
+  if (!has_word("cp mv install ln rename rsync", program_name(command))) return;
+  std::vector<std::string> operands;
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    if (!command.argv[i].text.starts_with('-')) operands.push_back(command.argv[i].text);
+  }
+  for (std::size_t i = 0; i + 1 < operands.size(); ++i) call.moves.emplace_back(operands[i], operands.back());
+}
+}  // namespace
+
 void note_written(const Script& script, const SimpleCommand& command, Call& call) {
+  note_moved(command, call);
   std::vector<std::string> places;
   for (const Redirect& redirect : command.redirects) {
     if (goes_to_a_file(redirect)) places.push_back(redirect.target.text);
@@ -243,10 +281,67 @@ void note_written(const Script& script, const SimpleCommand& command, Call& call
   if (!content) return;
   const bool appends = std::ranges::any_of(command.redirects, [](const Redirect& redirect) { return redirect.op == ">>"; });
   content->whole = !appends;
+  content->at_end = appends;
   for (std::string& place : places) {
     content->path = std::move(place);
     call.writes.push_back(*content);
   }
+}
+
+void note_change(const Script& script, const SimpleCommand& command, std::size_t first, Call& call) {
+  const std::string_view name = program_name(command);
+  if (name.empty()) return;
+  Change change;
+  for (const Redirect& redirect : command.redirects) {
+    if (goes_to_a_file(redirect)) change.path = redirect.target.text;
+  }
+  const auto operands = [&] {
+    std::vector<std::string_view> words;
+    for (std::size_t i = 1; i < command.argv.size(); ++i) {
+      if (!command.argv[i].text.starts_with('-')) words.push_back(command.argv[i].text);
+    }
+    return words;
+  }();
+  const bool edits = has_word("sed gsed perl ruby", name) && std::ranges::any_of(command.argv, [](const Word& word) {
+                       return word.text.starts_with("-i") || word.text.starts_with("-pi") || word.text.starts_with("--in-place");
+                     });
+  if (edits && operands.size() >= 2) {
+    change.path = operands.back();
+    for (std::size_t i = 0; i + 1 < operands.size(); ++i) add_expression(operands[i], change);
+  } else if (name == "tee" && !operands.empty()) {
+    change.path = operands[0];
+  } else if (has_word("npm pnpm yarn", name) && operands.size() > 2 && operands[0] == "pkg") {
+    change.path = "package.json";
+  } else if (name == "go" && operands.size() > 1 && operands[0] == "mod") {
+    change.path = "go.mod";
+  }
+  if (!edits) {
+    if (!change.path.empty()) {
+      if (const auto content = printed_by(script, command)) change.added = content->text;
+    }
+    for (std::size_t i = 1; i < command.argv.size(); ++i) change.added += command.argv[i].text + "\n";
+    if (change.path.empty()) change.added = to_line(command) + "\n" + change.added;
+  }
+  const bool shows = change.path.empty() && (has_word(kSearch, name) || has_word(kShow, name));
+  const bool weakens = !shows && lowers_protection(change);
+  const bool unknown = change.path.empty() && call.acts.size() == first + 1 && call.acts.back().kind == CallClass::kRunning;
+  std::vector<Atom> brings = change.path.empty() && !unknown ? std::vector<Atom>() : brought_by(change);
+  if (unknown) std::erase_if(brings, [](const Atom& atom) { return atom.kind == Atom::Kind::kName && !is_account(atom); });
+  if (!weakens && brings.empty()) return;
+  const auto writes = [](const Act& act) {
+    return act.kind == CallClass::kWriting || act.kind == CallClass::kPersistence || act.kind == CallClass::kPrivilege;
+  };
+  auto act = std::find_if(call.acts.begin() + static_cast<std::ptrdiff_t>(first), call.acts.end(), writes);
+  if (act == call.acts.end() && change.path.empty() && call.acts.size() > first) act = call.acts.end() - 1;
+  if (act == call.acts.end()) {
+    if (change.path.empty()) return;
+    add_write(change.path, to_line(command), call);
+    act = call.acts.end() - 1;
+  }
+  act->weakens = weakens;
+  act->replaces = replaces_like(change);
+  if (writes(*act) && act->kind != CallClass::kWriting) act->atoms.insert(act->atoms.end(), brings.begin(), brings.end());
+  act->brings = std::move(brings);
 }
 
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call) {
@@ -273,7 +368,43 @@ RunFiles files_run(const Act& act) {
     else result.files = {"Makefile", "makefile", "GNUmakefile"};
     return result;
   }
-  if (has_word("npm pnpm yarn bun", program)) result.files.emplace_back("package.json");
+  // What such a program reads and runs, in the directory where it is called.
+  struct Reads {
+    std::string_view programs, files;
+  };
+  constexpr Reads kReads[] = {
+      {"npm pnpm yarn bun", "package.json"},
+      {"just", "justfile Justfile .justfile"},
+      {"docker podman docker-compose buildah",
+       "Dockerfile Containerfile compose.yml compose.yaml docker-compose.yml compose.override.yml"},
+      {"gradle gradlew", "build.gradle build.gradle.kts settings.gradle"},
+      {"mvn mvnw", "pom.xml"},
+      {"rake", "Rakefile"},
+      {"cmake", "CMakeLists.txt"},
+      {"ninja", "build.ninja"},
+      {"pip pip3 uv poetry pdm hatch", "setup.py pyproject.toml"},
+      {"tox nox", "tox.ini noxfile.py"},
+      {"pytest py.test tox nox", "conftest.py"},
+      {"cargo", "build.rs"},
+      {"pre-commit", ".pre-commit-config.yaml"},
+      {"direnv", ".envrc"},
+      {"vagrant", "Vagrantfile"},
+      {"task go-task", "Taskfile.yml"},
+      {"invoke inv fab", "tasks.py fabfile.py"},
+      {"gulp grunt", "gulpfile.js Gruntfile.js"},
+  };
+  const auto add_files = [&](std::string_view names) {
+    for (std::size_t at = 0; at < names.size();) {
+      const std::size_t end = std::min(names.find(' ', at), names.size());
+      result.files.emplace_back(names.substr(at, end - at));
+      at = end + 1;
+    }
+  };
+  for (const Reads& reads : kReads) {
+    if (has_word(reads.programs, program)) add_files(reads.files);
+  }
+  if (program == "git") result.below = {".git/hooks", "hooks", ".husky", ".githooks"};
+  if (program == "run-parts" && act.words.size() > 1) result.below.push_back(act.words.back());
   result.tests = has_word("pytest py.test tox nox jest vitest mocha", program);
   if (has_word("npm pnpm yarn bun go cargo", program)) result.tests = act.words.size() > 1 && has_word("test t run", act.words[1]);
   if (runs_files(program)) {
@@ -281,6 +412,8 @@ RunFiles files_run(const Act& act) {
     if (what == Runs::kFile) result.files.push_back(act.words[at]);
     if (what == Runs::kModule) {
       result.tests = has_word("pytest unittest tox nox", act.words[at]);
+      if (result.tests) result.files.emplace_back("conftest.py");
+      if (has_word("pip build", act.words[at])) result.files.emplace_back("setup.py");
       std::string path = act.words[at];
       std::ranges::replace(path, '.', '/');
       result.files.insert(result.files.end(), {path + ".py", path + "/__main__.py"});
@@ -294,6 +427,13 @@ RunFiles files_run(const Act& act) {
 bool is_run_by(const RunFiles& run, std::string_view path) {
   const std::string_view name = file_name(path);
   if (std::ranges::any_of(run.files, [&](const std::string& file) { return file_name(file) == name; })) return true;
+  for (std::string_view directory : run.below) {
+    while (directory.ends_with('/')) directory.remove_suffix(1);
+    const std::size_t at = path.rfind('/');
+    if (at == std::string_view::npos) continue;
+    const std::string_view parent = path.substr(0, at);
+    if (parent == directory || parent.ends_with("/" + std::string(directory))) return true;
+  }
   return run.tests && is_test_name(name);
 }
 
@@ -304,6 +444,8 @@ void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader
   const std::string_view program = run.words.empty() ? std::string_view() : file_name(run.words[0]);
   if (has_word("make gmake", program)) read_script(recipes_of(file.text), reader, call);
   else if (lowered == "package.json") read_script(scripts_of(file.text), reader, call);
+  else if (lowered.starts_with("dockerfile") || lowered == "containerfile") read_script(steps_of(file.text, true), reader, call);
+  else if (lowered == "justfile" || lowered == ".justfile") read_script(steps_of(file.text, false), reader, call);
   else if (runs_shell(program, file.path, file.text)) read_script(file.text, reader, call);
   else read_code(file.text, run.what, call, literals_of(file.text));
   for (std::size_t i = before; i < call.acts.size(); ++i) call.acts[i].of_file = true;

@@ -34,13 +34,14 @@ constexpr Stems kStems[] = {
      "delet remov eras wipe wiping purg =drop =drops =dropped destroy clean clear prun trash discard get_rid overwrit truncat "
      "shred "
      "unlink reset tidy throw_away =rm =rmdir retire decommission free_up empt scrub nuk terminat kill stop shut_down not_kept "
-     "no_longer_needed "
+     "no_longer_needed cancel "
      "borra borre elimin suprim vaci limpi destru quit supprim efface enlev nettoy =vide vider videz detrui retir losch loesch "
      "entfern bereinig leer vernicht aufraum raum weg удал сотр стер стир очист уничтож убер убра снес почист 删 清除 清空 移除 "
      "清理 "
      "抹掉 销毁 刪"},
     {CallClass::kSending,
-     "send =sent email e-mail ?=mail mailed upload publish forward repl respond submit post =push =pushed pushes share sharing "
+     "send =sent =answer email e-mail ?=mail mailed upload publish forward repl respond submit post =push =pushed pushes share "
+     "sharing "
      "notif transmit deliver tell ?inform deploy ?announc ?message ?report ?expects_a_copy ?copy ?copies ?mirror ?attach hand_over "
      "escalat "
      "envi =envie mand subi sube public reenv compart notific avis respond remit envoy transfer transmet publi partag televers "
@@ -50,7 +51,7 @@ constexpr Stems kStems[] = {
      "提交 "
      "转发 发布 分享 推送 通知 寄 回复 告知 抄送"},
     {CallClass::kPrivilege,
-     "grant permission admin root sudo privileg access right role collaborator invit owner promot member chmod 777 "
+     "grant permission polic principal admin root sudo privileg access right role collaborator invit owner promot member chmod 777 "
      "world-writable writable public visib firewall authorized group elevat setuid allow permis rol acces invit conced propietar "
      "droit accord proprieta berechtig recht zugriff zugang einlad rolle eigentum mitglied прав доступ админ пригла роль владел "
      "участник 权限 管理员 授权 邀请 访问 协作 提权 公开 成员 所有者"},
@@ -71,7 +72,9 @@ constexpr Stems kStems[] = {
      "оплач перевед перевод перевест куп заказ закаж заброн подпис продл 支付 付款 转账 购买 订购 预订 订阅 汇款 下单 买 续费 缴 "
      "退款"},
     {CallClass::kInstalling,
-     "install need ?add    upgrad set_up setup ?updat   instal ?agreg ?anad  ?actualiz ?ajout "
+     "install need ?add =npm =pnpm =yarn =pip =pip3 =gem =brew =cargo =apt =apt-get =dnf =conda =composer =helm =docker "
+     "=podman "
+     "upgrad set_up setup ?updat   instal ?agreg ?anad  ?actualiz ?ajout "
      " "
      "installier ?hinzufug einricht  установ ?добав  安装 ?添加   装"},
     {CallClass::kRunning,
@@ -90,6 +93,28 @@ constexpr Stems kStems[] = {
      "zugangsdaten geheim zeig lies inhalt ключ парол секрет учетн токен покаж прочит 密钥 密码 凭证 凭据 令牌 显示 读取 打印 "
      "机密"},
 };
+
+// Of Topic, in its order. Direction: what obliges, asks, orders in time, or says that something holds now in the place of another.
+constexpr std::string_view kTopics[] = {
+    "certificat policy principal ?merge loosen relax ?review ?approv ?rule verif tls ssl auth ?login log_in sign_in signed_in "
+    "password ?token permission ?factor mfa csrf ?cors ?origin firewall "
+    "?=port ?=ports ?=root ?limit privileg ?debug ?secur ?scan audit signature signed expir host_key sandbox trust protect encrypt "
+    "?valid "
+    "?check ?access ?public ?visib ?visible unsigned credential middleware ?author ?admin ?role ?grant ?owner "
+    "contrasen permis segurid cortafueg verific mot_de_passe securit pare-feu droit certificado zertifikat passwort sicherheit "
+    "anmeld recht prufung schutz сертиф парол безопас доступ провер защит 证书 密码 安全 验证 权限 认证 防火墙 校验",
+    "must should shall =need =needs needed =has_to =have_to =is_to =are_to please requir necessar make_sure ensure never always "
+    "first =before instead from_now_on from_today in_future no_longer any_more anymore obsolet outdat deprecat replac successor "
+    "=moved =changed chang =now =new current switch =use =using =set =put =add =adds =get =gets =let =point =take =takes =give "
+    "=gives =start =mirror redirect prerequisit expect belong append =insert =update =remove =include lacks lack missing =only "
+    "=then afterwards =once =want =wants =enter =register =call =bind =run =sign =save =do =go =send =write =drop =clear =empty "
+    "=can_be =may_be =stop =open =close =make =turn =wanted official canonical mandatory "
+    "=debe =deben =deberia hay_que por_favor antes primero ahora nuev cambi actual reemplaz sustituy =usa =use =pon anad necesari "
+    "siempre nunca =doit doivent il_faut veuillez avant =abord maintenant nouve remplac chang desormais utilis ajout toujours "
+    "jamais "
+    "=muss =mussen =soll =sollen bitte zuerst vorher jetzt =neu neue geandert ersetz statt kunftig ab_sofort immer =nie verwend "
+    "notig erforderlich долж нужно необход пожалуйста сначал перед теперь нов замен вместо отныне всегда никогда использ "
+    "必须 应该 应当 需要 请 先 首先 现在 新 改为 更换 替换 以后 今后 不再 务必 使用"};
 
 CallClass words_of(CallClass kind) noexcept {
   if (kind == CallClass::kExfiltrating) return CallClass::kSending;
@@ -154,6 +179,11 @@ const Index& index_of(CallClass kind) {
   return none;
 }
 
+const Index& index_of(Topic topic) {
+  static const Index all[] = {Index(kTopics[0]), Index(kTopics[1])};
+  return all[static_cast<std::size_t>(topic)];
+}
+
 bool begins_word(std::string_view text, std::size_t at) noexcept {
   if (at == 0) return true;
   if (is_letter_or_digit(text[at])) return !is_letter_or_digit(text[at - 1]) && text[at - 1] != '_';
@@ -168,14 +198,17 @@ struct Verb {
 };
 constexpr Verb kVerbs[] = {
     {CallClass::kCommitment,
-     " pay payment transfer buy purchase order checkout donate subscribe book reserve refund wire charge payout rent sign approve "
+     " pay payment transfer renew acquire accept confirm upgrade esign buy purchase order checkout donate subscribe book reserve "
+     "refund wire charge payout rent sign approve "
      "merge hire money "},
     {CallClass::kDestructive,
      " delete remove drop purge wipe destroy erase trash clear truncate unlink cancel terminate kill revoke archive reset close "
      "stop "
      "rm uninstall "},
     {CallClass::kPrivilege,
-     " grant invite role permission permissions collaborator admin promote owner chmod sudo member acl visibility "},
+     " grant invite role permission permissions collaborator admin promote owner chmod sudo member acl visibility access "
+     "entitlement "
+     "privilege "},
     {CallClass::kPersistence,
      " schedule cron hook webhook autostart rule filter automation trigger remember memory crontab forwarding startup "},
     {CallClass::kSending,
@@ -185,7 +218,7 @@ constexpr Verb kVerbs[] = {
     {CallClass::kRunning, " run exec execute bash shell terminal command sh zsh powershell eval "},
     {CallClass::kFetching, " fetch http request browse navigate download open curl visit web url "},
     {CallClass::kWriting,
-     " write edit create update patch replace insert append save put set add move rename copy mkdir touch apply str "},
+     " write edit create update patch replace insert append save put set add move rename copy mkdir touch apply str draft "},
     {CallClass::kReading,
      " read get list search view find grep glob ls cat show query lookup describe stat head tail diff status count todo think "},
 };
@@ -270,6 +303,11 @@ constexpr std::string_view kSecretNames[] = {".env",
                                              ".vault-token",
                                              "credentials",
                                              "credentials.json",
+                                             "credentials.yml",
+                                             "credentials.yaml",
+                                             "credentials.toml",
+                                             "credentials.ini",
+                                             "credentials.xml",
                                              "id_rsa",
                                              "id_ed25519",
                                              "id_ecdsa",
@@ -331,6 +369,13 @@ constexpr std::string_view kPersistentParts[] = {".git/hooks",
                                                  "site-packages",
                                                  ".local/bin",
                                                  "/etc/ld.so.preload",
+                                                 "/etc/apt",
+                                                 "sources.list.d",
+                                                 "/etc/yum.repos.d",
+                                                 ".m2",
+                                                 ".cargo/config",
+                                                 ".cargo/config.toml",
+
                                                  "/etc/environment",
                                                  ".pre-commit-config.yaml",
                                                  ".gitlab",
@@ -383,8 +428,9 @@ constexpr std::string_view kCodeNames[] = {"makefile", "dockerfile",     "justfi
 
 }  // namespace
 
-std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t from, Speech speech) noexcept {
-  const Index& index = index_of(words_of(kind));
+namespace {
+
+std::size_t find_stem(const Index& index, std::string_view text, std::size_t from, Speech speech) noexcept {
   for (std::size_t at = from; at < text.size(); ++at) {
     const auto& stems = index.by_byte[static_cast<unsigned char>(text[at])];
     if (stems.empty() || !begins_word(text, at)) continue;
@@ -398,7 +444,20 @@ std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t fro
   return std::string_view::npos;
 }
 
+}  // namespace
+
+std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t from, Speech speech) noexcept {
+  return find_stem(index_of(words_of(kind)), text, from, speech);
+}
+
+std::size_t find_topic_word(Topic topic, std::string_view text, std::size_t from, Speech speech) noexcept {
+  // "keller-new.example" says nothing: of direction only words count.
+  return find_stem(index_of(topic), text, from, topic == Topic::kDirection ? Speech::kIntention : speech);
+}
+
 CallClass class_of_tool(std::string_view name) noexcept {
+  const std::size_t dot = name.rfind('.');
+  const std::string_view subject = dot == std::string_view::npos ? std::string_view() : name.substr(0, dot);
   // What stands after the last `__` or `.` is the act, before it the server: mcp__mail__list_messages.
   for (const std::string_view mark : {"__", ".", "/"}) {
     const std::size_t at = name.rfind(mark);
@@ -426,6 +485,17 @@ CallClass class_of_tool(std::string_view name) noexcept {
     begin = end + 1;
   }
   if (reading_at != std::string::npos && (other_at == std::string::npos || reading_at < other_at)) return CallClass::kReading;
+  // open_mail, fetch_messages: what is opened is no act.
+  if (found == CallClass::kSending && (words.starts_with(" open ") || words.starts_with(" fetch ") || words.starts_with(" load ")))
+    return CallClass::kReading;
+  // payments.create, permissions.upsert: the verb says little, and what stands before it more.
+  if (!subject.empty() && subject.find('.') == std::string_view::npos &&
+      (found == CallClass::kWriting || found == CallClass::kRunning)) {
+    std::string whole(subject);
+    if (whole.ends_with('s')) whole.pop_back();
+    const CallClass of_subject = class_of_tool(whole);
+    if (of_subject == CallClass::kCommitment || of_subject == CallClass::kPrivilege) return of_subject;
+  }
   return found;
 }
 

@@ -16,6 +16,11 @@ enum class Speech { kAny, kIntention };
 // nowhere.
 std::size_t find_act_word(CallClass kind, std::string_view text, std::size_t from = 0, Speech speech = Speech::kAny) noexcept;
 
+// kProtection: "certificate", "sign in", "limit". kDirection: words by which a text says what is to be done or what holds from now
+// on: "must", "instead", "no longer", "please".
+enum class Topic { kProtection, kDirection };
+std::size_t find_topic_word(Topic topic, std::string_view text, std::size_t from = 0, Speech speech = Speech::kAny) noexcept;
+
 // The kind of act that a tool's name stands for ("send_email", "deleteFile", "mcp__bank__transfer"); kRunning when nothing is known
 // of it.
 CallClass class_of_tool(std::string_view name) noexcept;

@@ -133,12 +133,73 @@ std::string cut(std::string_view text, std::size_t begin, std::size_t end) {
   return std::string(text.substr(begin, end - begin));
 }
 
+// An order begins with its verb.
+bool begins_sentence(std::string_view text, std::size_t at) noexcept {
+  const std::size_t last = at == 0 ? std::string_view::npos : text.find_last_not_of(" \t", at - 1);
+  return last == std::string_view::npos || std::string_view("\n.!?:;|-*\">(#/").find(text[last]) != std::string_view::npos;
+}
+
+// Four words and more in the line, apart from paths, hosts and numbers: somebody speaks.
+bool is_prose_line(std::string_view text, std::size_t begin, std::size_t least = 4) noexcept {
+  const std::size_t from = begin == 0 ? 0 : text.rfind('\n', begin - 1) + 1;
+  const std::string_view line = text.substr(from, std::min(text.find('\n', begin), text.size()) - from);
+  std::size_t words = 0, far = 0;
+  for (std::size_t at = 0; at < line.size();) {
+    const std::size_t end = std::min(line.find(' ', at), line.size());
+    std::string_view word = line.substr(at, end - at);
+    at = end + 1;
+    while (!word.empty() && std::string_view(".,:;!?)\"'`").find(word.back()) != std::string_view::npos) word.remove_suffix(1);
+    while (!word.empty() && std::string_view("(\"'`").find(word.front()) != std::string_view::npos) word.remove_prefix(1);
+    far += static_cast<std::size_t>(std::ranges::count_if(word, [](char c) { return static_cast<unsigned char>(c) >= 0x80; }));
+    if (word.size() >= 2 && std::ranges::all_of(word, [](char c) { return (c >= 'a' && c <= 'z') || c == '\'' || c == '-'; }))
+      ++words;
+  }
+  return words + far / 6 >= least;
+}
+
+// In a comment of markup, or in an element that is not shown: nobody but a program reads it.
+bool is_unseen(std::string_view text, std::size_t at) noexcept {
+  const std::string_view before = text.substr(at > 400 ? at - 400 : 0, std::min<std::size_t>(at, 400));
+  const std::size_t comment = before.rfind("<!--");
+  if (comment != std::string_view::npos && before.find("-->", comment) == std::string_view::npos) return true;
+  for (const std::string_view sign : {" hidden>", "display:none", "display: none", "visibility:hidden", "font-size:0"}) {
+    const std::size_t begin = before.rfind(sign);
+    if (begin != std::string_view::npos && before.find("</", begin) == std::string_view::npos) return true;
+  }
+  return false;
+}
+
+// The sentence before `at` begins with a word for an act, "Tell", "Delete", "Install": it is an order. Not before `from`.
+bool is_order(std::string_view text, std::size_t from, std::size_t at) noexcept {
+  std::size_t begin = at;
+  while (begin > from && !begins_sentence(text, begin)) --begin;
+  if (!begins_sentence(text, begin)) return false;
+  while (begin < at && text[begin] == ' ') ++begin;
+  constexpr CallClass kKinds[] = {CallClass::kDestructive, CallClass::kSending,     CallClass::kPrivilege, CallClass::kCommitment,
+                                  CallClass::kInstalling,  CallClass::kPersistence, CallClass::kRunning};
+  const std::string_view front = text.substr(0, std::min(begin + 24, text.size()));
+  return std::ranges::any_of(kKinds, [&](CallClass kind) { return find_act_word(kind, front, begin) == begin; });
+}
+
+// Words near a place say what is to be done, whatever the act.
+bool is_directed(const TracedText::Layer& layer, std::size_t begin, std::size_t end) noexcept {
+  const std::string_view plain = layer.plain.text;
+  const Window window = around(plain, begin, end);
+  return layer.how != "text" || is_unseen(plain, begin) || is_order(plain, window.begin, begin) ||
+         (!is_header(plain, begin) &&
+          find_topic_word(Topic::kDirection, plain.substr(0, window.end), window.begin) != std::string_view::npos);
+}
+
 // The words around a place as the original has them.
 TextMatch found_at(const TracedText& known, const TracedText::Layer& layer, std::size_t begin, std::size_t end) {
   const bool hidden = layer.how != "text";
   const Window window = around(layer.plain.text, begin, end);
   std::size_t from = std::max(window.begin, begin > 120 ? begin - 120 : 0);
   TextMatch found{.known = &known, .hidden = hidden};
+  const std::string_view plain = layer.plain.text;
+  found.header = !hidden && is_header(plain, begin);
+  found.directed = is_directed(layer, begin, end);
+  found.prose = hidden || is_prose_line(plain, begin);
   found.evidence = {.source = known.what.source, .name = known.what.name, .layer = layer.how};
   const auto original = [&](std::size_t i) { return i < layer.plain.at.size() ? layer.plain.at[i] : known.what.text.size(); };
   if (hidden) {
@@ -238,6 +299,7 @@ std::vector<std::string> spellings(const Atom& atom, std::string_view workspace)
     case Atom::Kind::kAmount:
       add(list, plain);
       add(list, plain + ".00");
+      if (plain.find('.') != std::string::npos) add(list, plain + "0");
       if (plain.size() > 3 && plain.find_first_of(".,") == std::string::npos) {
         for (const char* mark : {",", ".", " "}) {
           std::string grouped = plain;
@@ -248,6 +310,15 @@ std::vector<std::string> spellings(const Atom& atom, std::string_view workspace)
       break;
     default:
       add(list, plain);
+      if (is_account(atom) && plain.size() > 8) {  // as people write it, in groups of four
+        std::string grouped;
+        for (std::size_t i = 0; i < plain.size(); i += 4) grouped += (i > 0 ? " " : "") + plain.substr(i, 4);
+        add(list, grouped);
+      }
+      // name@1.2, name==1.2: the text may have another way to say the version
+      if (const std::size_t mark = plain.find("://") != std::string::npos ? std::string::npos : plain.find_first_of("@=<>~[", 1);
+          mark != std::string::npos && mark >= 3)
+        add(list, plain.substr(0, mark));
       break;
   }
   return list;
@@ -286,7 +357,7 @@ std::optional<TextMatch> find_atom(const TracedText& known, const Atom& atom, co
         const std::size_t end = at + word.size();
         const bool instructed =
             layer.how != "text" || (!is_header(text, at) && speaks_of(text, around(text, at, end), at, end, words));
-        if (best && !instructed) return false;
+        if (best && !instructed && (best->directed || !is_directed(layer, at, end))) return false;
         best = found_at(known, layer, at, end);
         best->instructed = instructed;
         best->evidence.text = atom.text;
@@ -370,10 +441,31 @@ std::optional<ActMatch> find_act(const TracedText& known, CallClass kind, const 
       const std::string_view near = text.substr(window.begin, window.end - window.begin);
       const auto shared =
           static_cast<std::size_t>(std::ranges::count_if(words, [&](const std::string& word) { return holds(near, word, true); }));
-      if (best && shared <= best->shared) continue;
-      best = ActMatch{found_at(known, layer, at, at + 1), shared};
+      if (best && shared < best->shared) continue;
+      TextMatch found = found_at(known, layer, at, at + 1);
+      found.directed = found.directed || begins_sentence(text, at);
+      if (best && shared == best->shared && !(found.directed && !best->found.directed)) continue;
+      best = ActMatch{std::move(found), shared};
       best->found.instructed = true;
       best->found.evidence.kind = "act";
+    }
+  }
+  return best;
+}
+
+std::optional<TextMatch> find_protection(const TracedText& known) {
+  std::optional<TextMatch> best;
+  for (const TracedText::Layer& layer : known.layers) {
+    const std::string_view text = layer.plain.text;
+    std::size_t count = 0;
+    for (std::size_t at = find_topic_word(Topic::kProtection, text); at != std::string_view::npos && count < kMostPlaces;
+         at = find_topic_word(Topic::kProtection, text, at + 1), ++count) {
+      TextMatch found = found_at(known, layer, at, at + 1);
+      found.directed = found.directed || begins_sentence(text, at);
+      if (!is_prose_line(text, at, 3) || (best && !found.directed)) continue;
+      found.evidence.kind = "act";
+      best = std::move(found);
+      if (best->directed) return best;
     }
   }
   return best;

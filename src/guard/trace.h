@@ -31,6 +31,9 @@ struct TextMatch {
   const TracedText* known = nullptr;
   bool instructed = false;  // near words that speak of the act, or hidden
   bool hidden = false;
+  bool directed = false;  // near words that say what is to be done or what holds from now on, whatever the act
+  bool header = false;    // in a head line of a mail, which says who wrote
+  bool prose = false;     // in a line of five words and more, not in a list or a row of data
   Evidence evidence;
 };
 
@@ -54,6 +57,8 @@ struct ActMatch {
   std::size_t shared = 0;
 };
 std::optional<ActMatch> find_act(const TracedText& known, CallClass kind, const std::vector<std::string>& words);
+// The place that speaks of protections; one that is directed before others.
+std::optional<TextMatch> find_protection(const TracedText& known);
 // Words of a text, normalised, of four letters and more.
 std::vector<std::string> words_of(std::string_view text);
 

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "guard/call.h"
 #include "guard/daily.h"
 #include "guard/trace.h"
@@ -62,11 +63,21 @@ void Turn::State::follow_copies(Call& call) {
 // if.
 void Turn::State::follow_written(Call& call) {
   constexpr std::size_t kMostPaths = 8192, kMostTexts = 256, kLongest = 64U << 10;
+  for (const auto& [from, to] : call.moves) {
+    const std::string_view name = file_name(from);
+    const auto known = std::ranges::find_if(written, [&](const auto& file) { return file_name(file.path) == name; });
+    if (known == written.end()) continue;
+    guard::WrittenFile copy = *known;
+    const bool into = to.ends_with('/') || file_name(to) == "." || file_name(to).find('.') == std::string_view::npos;
+    copy.path = to;
+    if (into) call.writes.push_back({.path = to + "/" + std::string(name), .text = copy.text, .decided = copy.decided});
+    call.writes.push_back(std::move(copy));
+  }
   for (guard::WrittenFile& file : call.writes) {
     const auto known = std::ranges::find(written, file.path, &guard::WrittenFile::path);
     if (known != written.end()) {
       if (!file.whole) {
-        file.text = known->text + "\n" + file.text;
+        file.text = known->text + (file.at_end ? "" : "\n") + file.text;
         file.decided = known->decided && file.decided;
       }
       written.erase(known);
@@ -138,6 +149,8 @@ void keep_stricter(Judgement& judgement, Ruling ruling, CallClass kind, std::str
   else judgement.classes.insert(judgement.classes.begin(), kind);
 }
 
+Ruling stricter(Ruling first, Ruling second) { return second.advice > first.advice ? std::move(second) : std::move(first); }
+
 // What could not be read is traced as text: every string in it counts as deciding.
 Act as_text(const Call& call, const std::string& text) {
   Act whole{.kind = CallClass::kRunning, .what = text};
@@ -164,7 +177,9 @@ Judgement Turn::judge(const ProposedCall& proposed) {
   for (const Act& act : call.acts) {
     const bool leaks = state.deciding(act, call).kind == CallClass::kExfiltrating;
     Ruling ruling = state.judge_act(act, call);
-    if (ruling.advice == Advice::kAllow && state.user_words_unknown()) ruling = state.judge_unheard(act);
+    if (ruling.advice == Advice::kAllow) ruling = stricter(std::move(ruling), state.judge_change(act));
+    const bool weak = ruling.advice == Advice::kAllow || (ruling.row == "foreign-mentioned" && ruling.advice == Advice::kAsk);
+    if (weak && state.user_words_unknown()) ruling = stricter(state.judge_unheard(act), std::move(ruling));
     keep_stricter(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
     if (state.full && act.kind != CallClass::kReading)
       keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,

@@ -27,8 +27,10 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/paths.h"
 #include "belljar/turn.h"
 #include "guard/call.h"
+#include "guard/changes.h"
 #include "guard/daily.h"
 #include "guard/lexicon.h"
 #include "guard/trace.h"
@@ -94,8 +96,10 @@ std::optional<TextMatch> Turn::State::find(const Atom& atom, const std::vector<s
   for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
     auto found = guard::find_atom(*known, atom, spelled, words_for(kind));
     if (!found) continue;
-    if (!best || (found->instructed && !best->instructed)) best = std::move(found);
-    if (best->instructed) break;
+    const bool better = !best || (found->instructed && !best->instructed) ||
+                        (found->instructed == best->instructed && found->directed && !best->directed);
+    if (better) best = std::move(found);
+    if (best->instructed && best->directed) break;
   }
   return best;
 }
@@ -113,7 +117,7 @@ bool Turn::State::may_choose(CallClass kind, const Atom& atom, const TextMatch& 
       if (kind == CallClass::kCommitment && atom.kind == Atom::Kind::kAmount) return true;
       return guard::is_account(atom) && guard::count_of_kind(*found.known, atom.kind) <= 1;
     case CallClass::kDestructive:
-      return !found.instructed;
+      return !found.instructed || (pointed && !found.directed);
     case CallClass::kSecretReading:
     case CallClass::kPrivilege:
     case CallClass::kPersistence:
@@ -128,13 +132,21 @@ bool Turn::State::may_choose(CallClass kind, const Atom& atom, const TextMatch& 
 
 // The user wants done what a text says, and not only something done with that text.
 bool Turn::State::follows() const {
-  constexpr std::string_view kWords[] = {"follow",   "according to", "as described", "instructions",  "steps",    "as it says",
-                                         "says to",  "sigue",        "segun",        "instrucciones", "suis ",    "suivant",
-                                         "selon",    "gemass",       "anleitung",    "befolge",       "согласно", "следуй",
-                                         "инструкц", "按照",         "根据",         "依照"};
+  constexpr std::string_view kWords[] = {
+      "follow",        "according to", "as described", "instructions", "steps",      "as it says", "says to", "as in",
+      "like in",       "as per",       "wie in",       "como en",      "comme dans", " says",      "sigue",   "segun",
+      "instrucciones", "suis ",        "suivant",      "selon",        "gemass",     "anleitung",  "befolge", "согласно",
+      "следуй",        "инструкц",     "按照",         "根据",         "依照"};
   return std::ranges::any_of(user, [&](const TracedText& known) {
     return std::ranges::any_of(kWords,
                                [&](std::string_view word) { return known.layers[0].plain.text.find(word) != std::string::npos; });
+  });
+}
+
+// The user speaks of adding or installing something.
+bool Turn::State::wants_install() const {
+  return std::ranges::any_of(user, [](const TracedText& known) {
+    return guard::find_act_word(CallClass::kInstalling, known.layers[0].plain.text) != std::string_view::npos;
   });
 }
 
@@ -148,6 +160,39 @@ bool Turn::State::names_receiver() const {
   });
 }
 
+namespace {
+
+// A program reports what it misses: "Cannot find module 'x'", "x: command not found". To install that is the model's own finding.
+bool is_report(const TextMatch& found) noexcept {
+  if (found.instructed || found.known->what.source != TextSource::kTool || found.hidden) return false;
+  const std::string& text = found.known->what.text;
+  const std::size_t at = std::min(found.evidence.at, text.size());
+  return at == 0 || std::string_view("\n'\"`").find(text[at - 1]) != std::string_view::npos;
+}
+
+// Nobody heard the user: what a text must say of a string for an act of this kind to be asked about. What destroys, gives rights or
+// lasts is asked about where somebody speaks of the thing, and not where a list has it.
+bool counts_unheard(CallClass kind, const Atom& atom, const TextMatch& found) noexcept {
+  const bool small = atom.kind == Atom::Kind::kAmount && atom.text.size() < 3;  // "Node 20"
+  if (small && kind != CallClass::kCommitment) return false;
+  switch (kind) {
+    case CallClass::kDestructive:
+    case CallClass::kPrivilege:
+    case CallClass::kPersistence:
+      return found.instructed || found.directed || found.prose;
+    case CallClass::kInstalling:
+      return found.instructed || (found.directed && found.prose && !is_report(found));
+    case CallClass::kCommitment:
+      return found.instructed || (found.prose && (atom.kind == Atom::Kind::kAmount || guard::is_account(atom) || found.directed));
+    case CallClass::kSecretReading:
+      return found.instructed || found.directed;
+    default:
+      return found.instructed || (found.directed && found.prose);
+  }
+}
+
+}  // namespace
+
 Ruling Turn::State::judge_foreign(CallClass kind, MatchedAtoms found) const {
   const auto instructed = std::ranges::find_if(found, [](const auto& each) { return each.second.instructed; });
   if (instructed != found.end()) std::rotate(found.begin(), instructed, instructed + 1);
@@ -155,8 +200,9 @@ Ruling Turn::State::judge_foreign(CallClass kind, MatchedAtoms found) const {
   Ruling ruling{.advice = Advice::kAsk};
   const bool suspicious =
       std::ranges::any_of(found, [](const auto& each) { return each.second.known->suspicious || each.second.hidden; });
-  const bool chosen =
-      intended(kind) && std::ranges::all_of(found, [&](const auto& each) { return may_choose(kind, each.first, each.second); });
+  const bool followed = kind == CallClass::kRunning && follows();
+  const bool chosen = (intended(kind) || followed) &&
+                      std::ranges::all_of(found, [&](const auto& each) { return may_choose(kind, each.first, each.second); });
   if (kind == CallClass::kExfiltrating) {
     ruling.advice = first.instructed || suspicious ? Advice::kBlock : Advice::kAsk;
     ruling.row = "exfiltration";
@@ -168,8 +214,16 @@ Ruling Turn::State::judge_foreign(CallClass kind, MatchedAtoms found) const {
   } else if (user_words_unknown() && kind == CallClass::kDestructive &&
              std::ranges::all_of(found, [&](const auto& each) { return is_product(each.first, settings.workspace); })) {
     return {.row = "foreign-mentioned"};
-  } else if (is_harmful(kind) ? !first.instructed && user_words_unknown()
-                              : !first.instructed || (user_words_unknown() && kind != CallClass::kInstalling)) {
+  } else if (user_words_unknown() && (is_harmful(kind) || kind == CallClass::kInstalling)) {
+    if (std::ranges::none_of(found, [&](const auto& each) { return counts_unheard(kind, each.first, each.second); }))
+      return {.row = "foreign-mentioned"};
+    ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
+  } else if (kind == CallClass::kInstalling) {
+    // What a tool reports as missing is the model's own finding.
+    const bool asked_for = pointed_at(*first.known) && !first.directed && wants_install();
+    if (is_report(first) || (!first.instructed && asked_for)) return {.row = "foreign-mentioned"};
+    ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
+  } else if (!is_harmful(kind) && (!first.instructed || user_words_unknown())) {
     return {.row = "foreign-mentioned"};
   } else {
     ruling.row = first.instructed ? "foreign-instructed" : "foreign-mentioned";
@@ -190,6 +244,26 @@ std::optional<guard::ActMatch> Turn::State::spoken_of(CallClass kind, const Act&
     if (place && (!best || place->shared > best->shared)) best = std::move(place);
   }
   return best;
+}
+
+// No word for the act, but a sentence that says what is to be done and has a word of the act's targets: "worker-eu idles, take it
+// down".
+std::optional<guard::ActMatch> Turn::State::shared_with(const Act& act) const {
+  constexpr std::size_t kShortest = 5;
+  const std::size_t front = act.what.find(' ');
+  for (std::string word :
+       guard::words_of(front == std::string::npos ? std::string_view() : std::string_view(act.what).substr(front))) {
+    if (word.ends_with('s')) word.pop_back();
+    if (word.size() < kShortest || named({Atom::Kind::kName, word}, {word})) continue;
+    if (guard::class_of_tool(word) != CallClass::kRunning) continue;  // a verb of the command
+    for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
+      auto found = guard::find_atom(*known, {Atom::Kind::kName, word}, {word, word + "s"}, {});
+      if (!found || !found->directed || !found->prose) continue;
+      found->evidence.kind = "act";
+      return guard::ActMatch{std::move(*found), 1};
+    }
+  }
+  return std::nullopt;
 }
 
 // A command that stands in untrusted content word by word, and that the user did not speak of.
@@ -238,12 +312,157 @@ Ruling Turn::State::judge_unheard(const Act& act) const {
   return {.row = "own"};
 }
 
+// The user's words have a word of the path or of the tool's name: "workflow" of .github/workflows/ci.yml.
+bool Turn::State::speaks_of_target(const Act& act) const {
+  constexpr std::string_view kCommon =
+      " src lib app test tests json yaml yml toml html config conf main index file files data docs bash tool update write create "
+      "set "
+      "str replace apply patch content path ";
+  const auto spoken = [&](std::string_view text) {
+    for (std::string word : guard::words_of(text)) {
+      if (kCommon.find(" " + word + " ") != std::string_view::npos) continue;
+      word.resize(std::max<std::size_t>(4, word.size() - 1));
+      if (std::ranges::any_of(user,
+                              [&](const TracedText& known) { return known.layers[0].plain.text.find(word) != std::string::npos; }))
+        return true;
+    }
+    return false;
+  };
+  bool any = false;
+  for (const Atom& atom : act.atoms) {
+    if (atom.kind != Atom::Kind::kPath) continue;
+    any = true;
+    std::string path = atom.text;
+    std::ranges::replace(path, '/', ' ');
+    std::ranges::replace(path, '.', ' ');
+    std::ranges::replace(path, '_', ' ');
+    if (named(atom, guard::spellings(atom, settings.workspace)) || spoken(path)) return true;
+  }
+  if (any || !act.outward) return false;
+  std::string tool = act.what.substr(0, act.what.find(' '));
+  std::ranges::replace(tool, '_', ' ');
+  std::ranges::replace(tool, '.', ' ');
+  return spoken(tool);
+}
+
+// A text that has the name of the file that is changed.
+bool Turn::State::names_target(const Act& act, std::string_view text) {
+  constexpr std::size_t kShortest = 5;
+  return std::ranges::any_of(act.atoms, [&](const Atom& atom) {
+    const std::string_view name = file_name(atom.text);
+    return atom.kind == Atom::Kind::kPath && name.size() >= kShortest && text.find(name) != std::string_view::npos;
+  });
+}
+
+// "her mail" is what read_email brought.
+bool Turn::State::speaks_of_tool(std::string_view name) const {
+  if (name.find_first_of(" /:") != std::string_view::npos) return false;
+  for (const std::string_view word : {"mail", "message", "issue", "ticket", "page"}) {
+    if (name.find(word) == std::string_view::npos) continue;
+    if (std::ranges::any_of(user,
+                            [&](const TracedText& known) { return known.layers[0].plain.text.find(word) != std::string::npos; }))
+      return true;
+  }
+  return false;
+}
+
+// The text is the file that is changed.
+bool Turn::State::is_itself(const Act& act, const TextMatch& found) const {
+  return std::ranges::any_of(act.atoms, [&](const Atom& atom) {
+    return atom.kind == Atom::Kind::kPath &&
+           guard::inside(atom.text, settings.workspace) == guard::inside(found.known->what.name, settings.workspace);
+  });
+}
+
+// The user spoke of what is changed, and of the text that the string comes from or of who stands beside it there. A file's own
+// comments are no such text: they only ask for themselves.
+bool Turn::State::wants_change(const Act& act, const TextMatch& found) const {
+  if (found.hidden || found.known->suspicious || !speaks_of_target(act)) return false;
+  const bool itself = is_itself(act, found);
+  return linked(found) || ((pointed_at(*found.known) || speaks_of_tool(found.known->what.name)) && !itself);
+}
+
+// A host, an account, a key, a package that a change puts somewhere, and that only a text brought.
+Ruling Turn::State::judge_brought(const Act& act) const {
+  std::vector<Atom> atoms = act.brings;
+  if (act.outward) {
+    for (const Atom& atom : act.atoms) {
+      const bool plain = atom.kind == Atom::Kind::kAmount ||
+                         (atom.kind == Atom::Kind::kName && !guard::is_account(atom) && atom.text.find(' ') == std::string::npos);
+      if (plain && act.kind == CallClass::kRunning) continue;
+      if (atom.kind != Atom::Kind::kPath && atom.text.size() >= 5 && std::ranges::find(atoms, atom) == atoms.end())
+        atoms.push_back(atom);
+    }
+  }
+  if (atoms.size() > kMostTraced) atoms.resize(kMostTraced);
+  for (const Atom& atom : atoms) {
+    const auto spelled = guard::spellings(atom, settings.workspace);
+    if (spelled.empty() || named(atom, spelled)) continue;
+    auto found = find(atom, spelled, CallClass::kWriting);
+    if (!found || (found->header && !found->directed)) continue;
+    if (act.whole && is_itself(act, *found)) continue;  // a file that is written anew keeps what it had
+    const bool loud = found->hidden || found->known->suspicious;
+    const bool money = guard::is_account(atom) && atom.kind != Atom::Kind::kAddress;
+    const bool says =
+        act.tells && atom.kind == Atom::Kind::kUrl && tells_something({.kind = CallClass::kFetching, .what = {}, .atoms = {atom}});
+    const bool told = names_target(act, found->evidence.quote);
+    const bool unwanted =
+        says || told || ((found->directed || found->instructed || ((act.replaces || money) && found->prose)) && !act.tells);
+    if (user_words_unknown() || act.kind == CallClass::kSending || (act.kind == CallClass::kRunning && act.outward)
+            ? !loud && !unwanted
+            : wants_change(act, *found))
+      continue;
+    return {.advice = Advice::kAsk,
+            .row = "brought-in",
+            .why = format("{} {} is put there, and comes only from {} {}", to_string(atom.kind), quoted(atom.text),
+                          to_string(found->known->what.source), quoted(found->known->what.name)),
+            .evidence = {std::move(found->evidence)}};
+  }
+  return {.row = "own"};
+}
+
+// A protection becomes weaker; a text speaks of protections, and the user does not.
+Ruling Turn::State::judge_change(const Act& act) const {
+  if (act.of_file) return {.row = "own"};
+  if (!act.brings.empty() || act.outward) {
+    if (Ruling ruling = judge_brought(act); ruling.advice != Advice::kAllow) return ruling;
+  }
+  if (!act.weakens) return {.row = "own"};
+  if (std::ranges::any_of(user, [](const TracedText& known) {
+        return guard::find_topic_word(guard::Topic::kProtection, known.layers[0].plain.text, 0, guard::Speech::kIntention) !=
+               std::string_view::npos;
+      }))
+    return {.row = "named"};
+  for (auto known = foreign.rbegin(); known != foreign.rend(); ++known) {
+    auto found = guard::find_protection(*known);
+    if (!found || (user_words_unknown() && !found->directed && !known->suspicious && !names_target(act, known->what.text)))
+      continue;
+    return {
+        .advice = Advice::kAsk,
+        .row = "weakened",
+        .why = format("it lowers a protection, and {} {} speaks of that", to_string(known->what.source), quoted(known->what.name)),
+        .evidence = {std::move(found->evidence)}};
+  }
+  return {.row = "own"};
+}
+
+// An address with a query that stands nowhere: its host hears what the model put there.
+bool Turn::State::tells_something(const Act& act) const {
+  constexpr std::size_t kFewest = 8;
+  return std::ranges::any_of(act.atoms, [&](const Atom& atom) {
+    const std::size_t query = atom.kind == Atom::Kind::kUrl ? atom.text.find('?') : std::string::npos;
+    if (query == std::string::npos || atom.text.size() - query < kFewest) return false;
+    const Atom whole{Atom::Kind::kName, atom.text};
+    return !find(whole, guard::spellings(whole, {}), CallClass::kFetching);
+  });
+}
+
 // Together with what else the call touches, an act may be another: a fetch that carries something sends it, a secret that is sent
 // is lost.
 Turn::State::DecidingAtoms Turn::State::deciding(const Act& act, const Call& call) const {
   DecidingAtoms what{act.kind, act.atoms};
   const auto drop_paths = [&] { std::erase_if(what.atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kPath; }); };
-  if (what.kind == CallClass::kFetching && act.payload) what.kind = CallClass::kSending;
+  if (what.kind == CallClass::kFetching && (act.payload || tells_something(act))) what.kind = CallClass::kSending;
   if (what.kind == CallClass::kSending && (!call.secrets.empty() || holds_secret(call))) {
     what.kind = CallClass::kExfiltrating;
     for (const std::string& path : call.secrets) what.atoms.push_back({Atom::Kind::kPath, path});
@@ -270,7 +489,8 @@ Turn::State::TraceResult Turn::State::trace(const Act& act, const DecidingAtoms&
   if (act.of_file) {  // what is only mentioned is what every program of the project is about
     std::erase_if(traced.found, [&](const auto& each) {
       const bool product = what.kind == CallClass::kDestructive && is_product(each.first, settings.workspace);
-      return !each.second.known->suspicious && !each.second.hidden && (product || !each.second.instructed);
+      const bool told = each.second.instructed || (what.kind == CallClass::kInstalling && each.second.directed);
+      return !each.second.known->suspicious && !each.second.hidden && (product || !told);
     });
   }
   return traced;
@@ -279,7 +499,8 @@ Turn::State::TraceResult Turn::State::trace(const Act& act, const DecidingAtoms&
 // What is run every day, and no suspicious text speaks of it.
 bool Turn::State::is_daily(const Act& act, CallClass kind, const MatchedAtoms& found) const {
   const bool usual =
-      (kind == CallClass::kRunning && is_development(act)) || (user_words_unknown() && guard::installs_what_is_listed(act));
+      ((kind == CallClass::kRunning || kind == CallClass::kInstalling) && is_development(act) && !guard::installs(act)) ||
+      ((user_words_unknown() || follows()) && guard::installs_what_is_listed(act));
   return usual && std::ranges::none_of(found, [](const auto& each) { return each.second.known->suspicious; });
 }
 
@@ -288,10 +509,17 @@ bool Turn::State::is_daily(const Act& act, CallClass kind, const MatchedAtoms& f
 std::optional<Ruling> Turn::State::judge_spoken(const Act& act, CallClass kind, std::size_t named_count) const {
   if (!is_harmful(kind)) return std::nullopt;
   const bool wanted = intended(kind);
-  const auto place = spoken_of(kind, act);
+  auto place = spoken_of(kind, act);
+  const bool weighs = kind == CallClass::kDestructive || kind == CallClass::kPrivilege || kind == CallClass::kCommitment;
+  if (!place && weighs && !wanted) place = shared_with(act);
   if (!place) return std::nullopt;
   const bool suspicious = place->found.known->suspicious;
-  const bool counts = user_words_unknown() ? suspicious || place->found.hidden : !wanted || (named_count == 0 && place->shared > 0);
+  const bool lasting = kind == CallClass::kPersistence && place->shared > 0;
+  const bool direct =
+      place->found.directed && place->found.prose &&
+      (lasting || kind == CallClass::kDestructive || kind == CallClass::kPrivilege || kind == CallClass::kCommitment);
+  const bool counts =
+      user_words_unknown() ? suspicious || place->found.hidden || direct : !wanted || (named_count == 0 && place->shared > 0);
   if (!counts) return std::nullopt;
   return Ruling{.advice = suspicious && !wanted && !user_words_unknown() ? Advice::kBlock : Advice::kAsk,
                 .row = "act-spoken-of",
@@ -311,13 +539,19 @@ Ruling Turn::State::judge_act(const Act& act, const Call& call) const {
       return {.advice = Advice::kAsk, .row = "unsearched", .why = "it has more strings than are looked for"};
     what.atoms.resize(kMostTraced);
   }
+  if (kind == CallClass::kRunning && !act.of_file && !user_words_unknown() && intended(kind) && speaks_of_target(act))
+    return {.row = "named"};
   TraceResult traced = trace(act, what);
-  if (act.of_file && traced.found.empty()) return {.row = "own"};
+  if (act.of_file && traced.found.empty()) return kind == CallClass::kInstalling ? judge_copied(act) : Ruling{.row = "own"};
   if (!traced.found.empty() && !is_daily(act, kind, traced.found)) {
     Ruling ruling = judge_foreign(kind, std::move(traced.found));
     return ruling.advice == Advice::kAllow && kind == CallClass::kRunning ? judge_copied(act) : ruling;
   }
   if (kind == CallClass::kRunning) return judge_copied(act);
+  if (act.copies_secret && !act.of_file && traced.named < act.atoms.size())
+    return {.advice = Advice::kAsk,
+            .row = "secret-copied",
+            .why = "a secret would lie where others find it, and the user did not name it"};
   const bool all_named = traced.named == what.atoms.size();
   if (traced.named > 0 && all_named && kind != CallClass::kExfiltrating) return {.row = "named"};
   if (auto ruling = judge_spoken(act, kind, traced.named)) return std::move(*ruling);

@@ -81,6 +81,16 @@ struct Turn::State {
   Ruling judge_foreign(CallClass kind, MatchedAtoms found) const;
   Ruling judge_copied(const guard::Act& act) const;
   Ruling judge_unheard(const guard::Act& act) const;
+  Ruling judge_change(const guard::Act& act) const;
+  Ruling judge_brought(const guard::Act& act) const;
+  bool wants_change(const guard::Act& act, const guard::TextMatch& found) const;
+  static bool names_target(const guard::Act& act, std::string_view text);
+  bool is_itself(const guard::Act& act, const guard::TextMatch& found) const;
+  std::optional<guard::ActMatch> shared_with(const guard::Act& act) const;
+  bool wants_install() const;
+  bool speaks_of_target(const guard::Act& act) const;
+  bool speaks_of_tool(std::string_view name) const;
+  bool tells_something(const guard::Act& act) const;
   bool names_receiver() const;
   bool follows() const;
   std::optional<guard::ActMatch> spoken_of(CallClass kind, const guard::Act& act) const;

@@ -132,6 +132,10 @@ Defence::Memory& Defence::memory_of(const std::string& conversation) {
   if (known == memories_.end())
     memory.was_forgotten = forgotten_.size() >= kMostForgotten || forgotten_.contains(std::hash<std::string>{}(name));
   memory.used = ++clock_;
+  if (known == memories_.end() && !options_.task.empty()) {
+    memory.user_words = options_.task;
+    memory.early.push_back({.source = TextSource::kUser, .name = "user", .text = options_.task});
+  }
   return memory;
 }
 

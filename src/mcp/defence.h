@@ -36,6 +36,7 @@ enum class DefenceLevel { kOff, kJudge, kOn };
 struct DefenceOptions {
   DefenceLevel level = DefenceLevel::kOff;
   ContentPolicy content;  // one that ContentGate::create() takes
+  std::string task;       // the user's words, where the client does not send them: each conversation begins with them; empty: none
   std::string state_dir;  // where reviews are kept; empty: nobody can answer any
   // A call that waits for a person holds its client up this long; its review can be answered for as long as `review_open`, and the
   // same call made again finds the answer.

@@ -45,6 +45,7 @@ TEST_F(McpDefence, AWrongOptionIsToldAtOnce) {
       {{"--content", "/none.toml"}, "/none.toml"},
       {{"--content", summary}, "cannot summarise content of the source `network`"},
       {{"--content", fine, "--defence", "off"}, "do nothing with --defence off"},
+      {{"--task", "x", "--defence", "off"}, "--task does nothing with --defence off"},
       {{"--content", fine, "--defence", "judge"}, "--content needs --defence on"},
       {{"--review-wait", "soon"}, "--review-wait cannot be"},
       {{"--guardian-model", "m"}, "needs --guardian-url"},

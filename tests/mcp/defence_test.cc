@@ -346,5 +346,20 @@ TEST_F(McpDefenceTest, TheGuardianIsAskedAboutAllButReading) {
   EXPECT_EQ(asked, 1);
 }
 
+// What the user wants, said once for a client that never says it.
+TEST_F(McpDefenceTest, ATaskStandsForTheUsersWords) {
+  const ToolRequest request = bash("rm -r archive");
+  const auto advice = [&](const std::string& task) {
+    DefenceOptions given = options();
+    given.task = task;
+    Defence defence(given);
+    (void)read(defence, kRunbook);
+    return defence.judge(request, "/work").advice;
+  };
+  EXPECT_EQ(advice(""), Advice::kAsk);
+  EXPECT_EQ(advice("What does notes.md say about backups?"), Advice::kAsk);
+  EXPECT_EQ(advice("Delete archive"), Advice::kAllow);
+}
+
 }  // namespace
 }  // namespace belljar::mcp

@@ -55,6 +55,13 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
                   "What a model sees of content, by source (TOML: [workspace], [network], [tool] with action, suspicious, max)")
       .type_name("FILE");
   command
+      .add_option(
+          "--task", flags.task,
+          "What the user wants done, in the user's words, for a client that does not send them (`_meta` belljar/user): calls are "
+          "then judged by what was asked for, and fewer of them are asked about")
+      .not_empty()
+      .type_name("TEXT");
+  command
       .add_option("--review-wait", flags.review_wait,
                   "How long a call waits for `belljar review answer` where the client cannot ask (45s; with --texts not at all); "
                   "then it is refused, and the same call finds an answer given within ten minutes")
@@ -64,7 +71,7 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
 }
 
 Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts) {
-  mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .content = default_content()};
+  mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .content = default_content(), .task = flags.task};
   // Loops written for the documents' tools give a call half a minute, and show nobody that one waits.
   const std::string usual = texts == ToolTexts::kBelljar ? "45s" : "0s";
   options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait.empty() ? usual : flags.review_wait));
@@ -75,6 +82,8 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   }
   if (auto gate = ContentGate::create(options.content); !gate) return std::move(gate).error();
   const bool off = options.level == mcp::DefenceLevel::kOff;
+  if (off && !flags.task.empty())
+    return Error(Code::kInvalidArgument, "--task does nothing with --defence off").next("leave --defence out");
   if (off && (!flags.content.empty() || !flags.guardian.url.empty()))
     return Error(Code::kInvalidArgument, "--content and --guardian-url do nothing with --defence off").next("leave --defence out");
   if (options.level == mcp::DefenceLevel::kJudge && !flags.content.empty())

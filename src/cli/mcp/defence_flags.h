@@ -16,6 +16,7 @@ namespace belljar::cli {
 struct DefenceFlags {
   std::string level;        // --defence; empty: on, and judge with texts of the documents
   std::string content;      // --content
+  std::string task;         // --task
   std::string review_wait;  // --review-wait; empty: 45s, and none with texts of the documents
   GuardianFlags guardian;
 };
