@@ -24,7 +24,6 @@
 #include <optional>
 #include <ostream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -141,20 +140,11 @@ std::string place_of_spares(const std::vector<std::string>& env) {
 std::set<std::string> spares_of(const std::vector<std::string>& env) {
   std::set<std::string> names;
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(place_of_spares(env), ignored))
-    names.insert(entry.path().filename().string());
-  return names;
-}
-
-// A socket there takes visitors: between bind(2) and listen(2) it takes none, and whoever comes starts cold.
-bool one_listens_of(const std::set<std::string>& names, const std::string& place) {
-  std::istringstream sockets(read_what_is_there("/proc/net/unix"));
-  constexpr std::string_view kListens = " 00010000 ";  // __SO_ACCEPTCON
-  for (std::string line; std::getline(sockets, line);) {
-    const auto at = line.find(place + "/");
-    if (at != std::string::npos && line.find(kListens) < at && names.contains(line.substr(at + place.size() + 1))) return true;
+  // A socket has its name when it listens (src/warm/door.cc); before, it has one that begins with a dot.
+  for (const auto& entry : std::filesystem::directory_iterator(place_of_spares(env), ignored)) {
+    if (std::string name = entry.path().filename().string(); !name.starts_with('.')) names.insert(std::move(name));
   }
-  return false;
+  return names;
 }
 
 std::set<std::string> new_spares(const std::vector<std::string>& env, const std::set<std::string>& before) {
@@ -232,7 +222,7 @@ pid_t make_spare(const std::vector<std::string>& argv, RunOptions options, const
   // Without what we inherited: under flock(1), for one, its proof would find no place.
   const pid_t pid = spawn(words, options, env, -1, null.get(), null.get(), true);
   // It ends at once where none can stand for this run.
-  for (int polls = 0; polls < 10'000 && !one_listens_of(new_spares(env, before), place_of_spares(env)); ++polls) {
+  for (int polls = 0; polls < 10'000 && new_spares(env, before).empty(); ++polls) {
     if (::waitpid(pid, nullptr, WNOHANG) == pid) return -1;
     ::poll(nullptr, 0, 1);
   }
