@@ -176,10 +176,11 @@ warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_comma
 
 SpareWord read_spare_word(std::string_view word) {
   word.remove_prefix(std::min(kSpareWord.size() + 1, word.size()));
-  const char* const end = word.data() + word.size();
+  const char* const begin = word.data();
+  const char* const end = begin + word.size();
   std::int64_t since = 0;
   SpareWord read;
-  const auto [at, bad] = std::from_chars(word.data(), end, since);
+  const auto [at, bad] = std::from_chars(begin, end, since);
   if (bad != std::errc() || at == end) return read;
   read.since = WallTime(std::chrono::duration_cast<WallTime::duration>(std::chrono::nanoseconds(since)));
   std::from_chars(at + 1, end, read.ignored);
