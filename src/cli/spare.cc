@@ -168,6 +168,7 @@ bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (policy.filesystem.siblings == Siblings::kHidden || policy.filesystem.caches == Caches::kWorkspace ||
       !policy.filesystem.volumes.empty())
     return false;
+  if (policy.limits.disk) return false;                          // counted from the start, by what lies in the workspace then
   if (policy::wants_interception(policy.network)) return false;  // another program's
   return !names_processes_files(flags, loaded) && text_of(flags);
 }

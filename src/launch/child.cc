@@ -14,6 +14,7 @@
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -111,9 +112,14 @@ int become_subreaper(ChildContext& context) noexcept {
 // When the parent's thread dies, so do we; pid 1's death takes the namespace along. A change of ids clears this (prctl(2)), so it
 // is armed again after the identity step. Without a pid namespace pid 1 must outlive the parent for a moment to sweep the tree: it
 // sees the end of the control socket instead.
+//
+// A parent that is gone already sends nothing, and in a pid namespace of our own its number is 0 either way. So its pidfd is asked
+// after that, by each wait for it, and when the descriptors are closed: from then on the control socket tells.
 int die_with_parent(ChildContext& context) noexcept {
   if (context.plan->subreaper) return become_subreaper(context);
-  return result(::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0));
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0) return -errno;
+  await_or_end(context, -1);
+  return 0;
 }
 
 int map_own_id(ChildContext& context) noexcept {
@@ -184,6 +190,7 @@ int make_own_users(ChildContext& context) noexcept {
   wire::Reply please;
   please.type = wire::FromInit::kMapMe;
   if (::send(context.control, &please, sizeof please, MSG_NOSIGNAL) < 0) return -errno;
+  await_or_end(context, context.control);
   wire::SignalMessage answer;
   const ssize_t got = ::recv(context.control, &answer, sizeof answer, 0);
   if (got < 0) return -errno;
@@ -250,6 +257,7 @@ int set_no_new_privs(ChildContext& context) noexcept {
 // Keeps what init and the first command need, above 9, and closes everything else: an inherited directory descriptor is a way out
 // (CVE-2024-21626).
 int close_inherited_fds(ChildContext& context) noexcept {
+  await_or_end(context, -1);
   int kept[10 + kMaxInnerSockets + kMaxExported];
   int count = 0;
   const auto keep = [&](int& fd) noexcept {
@@ -359,6 +367,13 @@ std::int64_t step_ns[wire::kMaxSteps];
 }  // namespace
 
 std::span<const Step> steps() noexcept { return kSteps; }
+
+void await_or_end(const ChildContext& context, int fd) noexcept {
+  pollfd awaited[] = {{context.front, POLLIN, 0}, {fd, POLLIN, 0}};  // -1 is passed over
+  while (::poll(awaited, 2, fd < 0 ? 0 : -1) < 0 && errno == EINTR) {
+  }
+  if (awaited[0].revents != 0) ::_exit(125);
+}
 
 // gid_map needs setgroups denied first, user_namespaces(7) (CVE-2014-8989).
 int map_self(uid_t inside_uid, uid_t outside_uid, gid_t inside_gid, gid_t outside_gid) noexcept {

@@ -27,6 +27,7 @@ struct ChildContext {
   bool one_shot = true;
   bool time_steps = false;
   int control = -1;
+  int front = -1;  // a pidfd of the process that starts it
   // made beforehand (early_setup.h)
   int network = -1, ipc = -1, uts = -1, users = -1;
   int stage = -1, names = -1;
@@ -67,6 +68,10 @@ std::span<const Step> steps() noexcept;
 
 // Runs the steps, then serves as pid 1 until the end. Does not return.
 [[noreturn]] void enter_sandbox(ChildContext& context) noexcept;
+
+// child.cc; until `fd` can be read, -1: not at all. Ends this process where the front is gone: while we hold both ends of what it
+// would have written to, nothing else tells of that.
+void await_or_end(const ChildContext& context, int fd) noexcept;
 
 void wipe_arguments() noexcept;  // child.cc; arguments and environment of this process, as the kernel shows them
 int raise_loopback() noexcept;   // network.cc; of the calling thread's namespace, 0 or -errno

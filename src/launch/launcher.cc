@@ -248,6 +248,9 @@ class Starter {
       return Error(Code::kResourceExhausted, "cannot make the control socket").sys(errno, "socketpair").next(kMoreFiles);
     sandbox_.control_ = UniqueFd(ends[0]);
     child_end_ = UniqueFd(ends[1]);
+    front_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, ::getpid(), 0)));
+    if (!front_.valid())
+      return Error(Code::kResourceExhausted, "cannot tie the sandbox to this process").sys(errno, "pidfd_open").next(kMoreFiles);
     prepare();
     if (plan_.early) take_early();
     BELLJAR_CHECK(clone());
@@ -264,6 +267,7 @@ class Starter {
     if (context_.one_shot && first_ == nullptr) sandbox_.next_id_ = kFirstId;
     context_.time_steps = options_.time_steps;
     context_.control = child_end_.get();
+    context_.front = front_.get();
     context_.slots = slots_.data();
     context_.envp = environment_.data();
     if (first_ == nullptr) return;
@@ -432,7 +436,7 @@ class Starter {
   const ExecRequest* first_;
   StartOptions options_;
   Sandbox sandbox_;
-  UniqueFd child_end_;
+  UniqueFd child_end_, front_;
   EarlySetup::Resources made_;
   ChildContext context_;
   PreparedExec exec_;

@@ -220,6 +220,7 @@ int set_stage(ChildContext& context, const MountOp& op) noexcept {
 int await_names(ChildContext& context) noexcept {
   if (context.names >= 0) {
     int status = -EPIPE;
+    await_or_end(context, context.names);
     const ssize_t got = ::read(context.names, &status, sizeof status);
     ::close(context.names);
     context.names = -1;

@@ -1,4 +1,5 @@
 // `belljar run --warm`: each run that may be served by a spare is the run that it would have been without one.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -7,7 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <set>
 #include <string>
@@ -16,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "e2e/support_run.h"
 #include "support/eventually.h"
 #include "support/leftovers.h"
@@ -298,6 +302,38 @@ TEST_F(Warm, LimitsHold) {
   const Ran ran = again({"--timeout", "300ms", "-c", "sleep 1000"}, options());
   EXPECT_TRUE(ran.warm);
   EXPECT_EQ(ran.outcome.exit_code, 124) << ran.outcome;
+}
+
+// What limits.disk allows counts from what its run finds: a spare would have found something else.
+TEST_F(Warm, ALimitOnTheDiskCountsFromTheStartOfItsRun) {
+  const auto write_by_host = [&](const char* name) {
+    std::ofstream(workspace_ / name) << "of the host";
+    fs::resize_file(workspace_ / name, 0);
+    ASSERT_EQ(::posix_fallocate(UniqueFd(::open((workspace_ / name).c_str(), O_WRONLY | O_CLOEXEC)).get(), 0, 30 << 20), 0);
+  };
+  const std::vector<std::string> limited{"--disk", "20MiB", "-c"};
+  const auto run = [&](const std::string& text) {
+    std::vector<std::string> args = limited;
+    args.push_back(text);
+    return again(args, options());
+  };
+  write_by_host("removed");
+  EXPECT_EQ(run("true").outcome.exit_code, 0);
+  // The twin; and one that the run above had started would be there by then, too.
+  belljar({"run", "--warm", "-c", "true"}, options());
+  ASSERT_TRUE(eventually([&] { return spares().size() >= 2; }));
+  EXPECT_TRUE(again({"-c", "true"}, options()).warm);
+  EXPECT_EQ(warm_command({"--json"}).out.find("--disk"), std::string::npos);
+  fs::remove(workspace_ / "removed");
+  const Ran over = run("head -c 30M /dev/zero > new");
+  EXPECT_FALSE(over.warm);
+  EXPECT_NE(over.outcome.exit_code, 0) << over.outcome;
+  EXPECT_LE(fs::file_size(workspace_ / "new"), std::uintmax_t{20} << 20);
+  fs::remove(workspace_ / "new");
+  write_by_host("added");
+  const Ran within = run("head -c 10M /dev/zero > new");
+  EXPECT_FALSE(within.warm);
+  EXPECT_EQ(within.outcome.exit_code, 0) << within.outcome;
 }
 
 TEST_F(Warm, NobodyInsideReachesTheSockets) {

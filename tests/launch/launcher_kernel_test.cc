@@ -17,6 +17,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -38,6 +39,7 @@
 #include "launch/launcher.h"
 #include "launch/plan.h"
 #include "support/eventually.h"
+#include "support/held_start.h"
 #include "support/identity.h"
 #include "support/temp_dir.h"
 
@@ -521,6 +523,41 @@ TEST_P(Early, LeavesNoProcessBehind) {
   begin_early(plan);
   plan.early.reset();
   EXPECT_EQ(children(), before);
+}
+
+// Whoever kills this process ends the sandbox, also one that is not tied to it yet: nothing stays, and no command is started.
+TEST_P(Early, AFrontThatDiesBeforeTheChildIsTiedToIt) {
+  using namespace std::chrono_literals;
+  for (const bool beforehand : {false, true}) {
+    for (const bool killed : {false, true}) {  // the twin first
+      int ends[2];
+      ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+      const UniqueFd reader(ends[0]);
+      UniqueFd writer(ends[1]);
+      test::HeldStart front(
+          [&] {
+            Plan plan = with_stage(GetParam());
+            // Not made yet when the child is: it waits for them.
+            for (int i = 0; i < 20'000; ++i)
+              plan.stage_names.push_back({.kind = MountOpKind::kMkdir, .mode = 0755, .target = "n" + std::to_string(i)});
+            if (beforehand) begin_early(plan);
+            ExecRequest request;
+            request.argv = {"echo", "started"};
+            request.stdio[1] = writer.get();
+            auto sandbox = start(plan, &request);
+            return sandbox && wait_event(*sandbox, Event::Kind::kExited).kind == Event::Kind::kExited ? 0 : 1;
+          },
+          test::HeldStart::At::kParentDeath);
+      writer.reset();
+      ASSERT_TRUE(front.await_sandbox()) << beforehand;
+      if (killed) {
+        front.send(SIGKILL);
+        EXPECT_EQ(front.wait(), -SIGKILL);
+      }
+      ASSERT_TRUE(front.let_all_go_on(30s)) << beforehand << killed;
+      EXPECT_EQ(read_all(reader.get()), killed ? "" : "started\n") << beforehand;
+    }
+  }
 }
 
 // What the plan says of the child alone holds there as well: its group, its end with its parent.

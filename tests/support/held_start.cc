@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -14,16 +15,25 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "support/must.h"
 
 namespace belljar::test {
 namespace {
 
-int hold_keyctl() {
-  sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_keyctl, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-                          BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+int hold_calls(HeldStart::At at) {
+  const unsigned keyctl = at == HeldStart::At::kKeyring ? SYS_keyctl : ~0U;
+  const unsigned prctl = at == HeldStart::At::kParentDeath ? SYS_prctl : ~0U;
+  sock_filter filter[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, keyctl, 3, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, prctl, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)),  // its first, on a little-endian machine
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_SET_PDEATHSIG, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   const sock_fprog program{sizeof filter / sizeof filter[0], filter};
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return -1;
   return static_cast<int>(::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
@@ -65,7 +75,7 @@ bool await(int fd, short event, std::chrono::milliseconds patience) {
 
 }  // namespace
 
-HeldStart::HeldStart(const std::function<int()>& act) {
+HeldStart::HeldStart(const std::function<int()>& act, At at) {
   int ends[2];
   must(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
   UniqueFd ours(ends[0]), theirs(ends[1]);
@@ -73,7 +83,7 @@ HeldStart::HeldStart(const std::function<int()>& act) {
   must(pid_);
   if (pid_ == 0) {
     ours.reset();
-    UniqueFd listener(hold_keyctl());
+    UniqueFd listener(hold_calls(at));
     must(listener.get());
     must(pass(theirs.get(), listener.get()));
     listener.reset();
@@ -86,11 +96,56 @@ HeldStart::HeldStart(const std::function<int()>& act) {
 }
 
 HeldStart::~HeldStart() {
+  if (sandbox_.valid()) ::syscall(SYS_pidfd_send_signal, sandbox_.get(), SIGKILL, nullptr, 0);
   send(SIGKILL);
   (void)wait();
 }
 
 bool HeldStart::await_call(std::chrono::milliseconds patience) const { return await(listener_.get(), POLLIN, patience); }
+
+bool HeldStart::take_call(int& pid) {
+  seccomp_notif call{};
+  if (::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_RECV, &call) < 0) return false;
+  held_call_ = call.id;
+  pid = static_cast<int>(call.pid);
+  return true;
+}
+
+void HeldStart::let_go_on() const {
+  seccomp_notif_resp answer{};
+  answer.id = held_call_;
+  answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+  (void)::ioctl(listener_.get(), SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+bool HeldStart::await_sandbox() {
+  while (await_call()) {
+    int pid = 0;
+    if (!take_call(pid)) continue;
+    // Each number that it has: the last is that of its own namespace.
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    std::string line;
+    while (std::getline(status, line) && !line.starts_with("NSpid:")) {
+    }
+    if (line.ends_with("\t1")) {
+      sandbox_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      return true;
+    }
+    let_go_on();
+  }
+  return false;
+}
+
+bool HeldStart::let_all_go_on(std::chrono::milliseconds patience) {
+  let_go_on();
+  while (await(listener_.get(), POLLIN | POLLHUP, patience)) {
+    pollfd look{listener_.get(), POLLIN, 0};
+    (void)::poll(&look, 1, 0);
+    if ((look.revents & POLLHUP) != 0) return true;
+    if (int pid = 0; take_call(pid)) let_go_on();
+  }
+  return false;
+}
 
 void HeldStart::send(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);
