@@ -327,12 +327,14 @@ int g_client = -1;
 
 // A run of our own would be ended by these; the client passes them on, or is gone.
 void end_with_client(int) {
+  const int before = errno;
   warm::wire::Signal signal;
   const ssize_t size = ::recv(g_client, &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
   if (size == sizeof signal && (signal.number == SIGTERM || signal.number == SIGHUP || signal.number == SIGQUIT)) {
     const warm::wire::Answer answer{warm::wire::Say::kEnded, 128 + signal.number};
     (void)::send(g_client, &answer, sizeof answer, MSG_NOSIGNAL);
   } else if (size != 0 && (size > 0 || errno == EAGAIN)) {
+    errno = before;
     return;
   }
   ::kill(::getpid(), SIGKILL);

@@ -35,7 +35,7 @@ using std::size_t;
 
 // The kernel's own layouts, socket(7), unix(7), where its headers have none: libc's bring functions that are not there yet.
 constexpr int kAfUnix = 1, kSeqpacket = 5, kCloexec = 02000000, kNonBlocking = 04000, kSolSocket = 1, kRights = 1, kPeercred = 17,
-              kNoSignal = 0x4000;
+              kPeerPidfd = 77, kNoSignal = 0x4000;
 struct Vector {
   const void* base;
   size_t size;
@@ -189,6 +189,17 @@ bool is_terminal_or_closed(int fd) noexcept {
   for (;;) raw_call(SYS_exit_group, code);
 }
 
+// Who called listen(2) is there yet, so that what was read by its number was of nobody who got the number later. A kernel
+// before 6.5 does not tell.
+bool still_listens(int fd) noexcept {
+  int listener = -1, size = sizeof listener;
+  const long asked = raw_call(SYS_getsockopt, fd, kSolSocket, kPeerPidfd, as_long(&listener), as_long(&size));
+  if (asked != 0) return asked == -ENOPROTOOPT;
+  const bool there = raw_call(SYS_pidfd_send_signal, listener, 0, 0, 0) == 0;
+  raw_call(SYS_close, listener);
+  return there;
+}
+
 // A spare of this user's that listens there. Not one that many wait for: connect(2) would wait for it, too. What nobody listens on
 // any more was left by one that was killed, and would be taken for a spare by who makes the next.
 int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
@@ -201,7 +212,7 @@ int connect_to(const char* path, size_t size, long uid, int& spare) noexcept {
   const long connected = raw_call(SYS_connect, fd, as_long(&name), static_cast<long>(sizeof name.sun_family + size + 1));
   if (connected == -ECONNREFUSED) raw_call(SYS_unlinkat, AT_FDCWD, as_long(path), 0);
   if (connected == 0 && raw_call(SYS_getsockopt, fd, kSolSocket, kPeercred, as_long(&peer), as_long(&peer_size)) == 0 &&
-      peer.uid == uid && is_where_we_are(peer.pid)) {
+      peer.uid == uid && peer.pid > 0 && is_where_we_are(peer.pid) && still_listens(fd)) {
     spare = peer.pid;
     return fd;
   }
