@@ -42,6 +42,8 @@
 namespace belljar::backend {
 namespace {
 
+std::string name_in(const std::string& folder, const std::string& name) { return (folder == "/" ? folder : folder + "/") + name; }
+
 bool same_time(const timespec& a, const timespec& b) noexcept { return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec; }
 
 constexpr std::size_t kMost = 64U << 10;  // of a file that decides by its text
@@ -167,9 +169,12 @@ void Witness::note_file(const std::string& path) const {
   note(path);
   // What lies in a directory is asked for by name; its times change with every name.
   Contents contents = text_of(path);
-  if (contents.text.empty() && contents.size > static_cast<off_t>(kMost)) torn_ = path;
-  if (S_ISDIR(contents.identity.mode)) (void)canonical(path);
-  else files_.emplace(path, std::move(contents));
+  if (S_ISDIR(contents.identity.mode)) {
+    (void)canonical(path);
+    return;
+  }
+  if (contents.size > static_cast<off_t>(kMost)) torn_ = path;
+  files_.emplace(path, std::move(contents));
 }
 
 void Witness::take_events() {
@@ -188,7 +193,7 @@ void Witness::take_events() {
         if ((event->mask & (IN_IGNORED | IN_UNMOUNT)) != 0) torn_ = path;
         if (event->len == 0 || (event->mask & (IN_CREATE | IN_DELETE | IN_MOVE)) == 0) continue;
         const auto child = folder.children.find(std::string_view(event->name));
-        if (child != folder.children.end() && child->second.there) torn_ = (path == "/" ? "/" : path + "/") + child->first;
+        if (child != folder.children.end() && child->second.there) torn_ = name_in(path, child->first);
       }
     }
   }
@@ -196,10 +201,9 @@ void Witness::take_events() {
 
 // `all`: of what the kernel tells of, too.
 std::string Witness::changed_in(const std::string& path, const Folder& folder, bool all) {
-  const std::string prefix = path == "/" ? path : path + "/";
   for (const auto& [name, identity] : folder.children) {
     if (!all && (!identity.there || S_ISDIR(identity.mode))) continue;
-    if (contents_of(prefix + name, AT_SYMLINK_NOFOLLOW).identity != identity) return prefix + name;
+    if (contents_of(name_in(path, name), AT_SYMLINK_NOFOLLOW).identity != identity) return name_in(path, name);
   }
   if (all && folder.listing && RealHost().names_in(path) != *folder.listing) return path;
   return {};

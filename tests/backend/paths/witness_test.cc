@@ -149,5 +149,13 @@ TEST_F(WitnessOf, NobodyAnswersForALongFileThatDecides) {
   EXPECT_EQ(host_.changed(), dir_ / "home/longer");
 }
 
+// The names in it are no text of its own, however many they are.
+TEST_F(WitnessOf, ALargeDirectoryIsNoLongFile) {
+  for (int i = 0; i < 600; ++i) dir_.write("large/" + std::string(200, 'n') + std::to_string(i), "");
+  ASSERT_EQ(host_.changed(), "");
+  host_.note_file(dir_ / "large");
+  EXPECT_EQ(host_.changed(), "");
+}
+
 }  // namespace
 }  // namespace belljar::backend
