@@ -166,9 +166,8 @@ void add_values(std::string_view text, std::vector<Atom>& atoms) {
 }
 
 // --- protections
-// -------------------------------------------------------------------------------------------------------------------
 
-// Beginnings of words, as programs and their settings call protections.
+// Parts of words, as programs and their settings call protections.
 constexpr std::string_view kGuards[] = {
     "verif",     "valid",     "auth",    "login",    "signin",  "mfa",      "2fa",        "factor",  "csrf",
     "xsrf",      "cors",      "tls",     "ssl",      "cert",    "secur",    "permission", "sandbox", "encrypt",
@@ -248,8 +247,8 @@ std::string squeezed(std::string_view text) {
 }
 
 template <std::size_t N>
-bool has_start(const std::string_view (&starts)[N], std::string_view word) {
-  return std::ranges::any_of(starts, [&](std::string_view start) { return word.find(start) != std::string_view::npos; });
+bool has_part(const std::string_view (&parts)[N], std::string_view word) {
+  return std::ranges::any_of(parts, [&](std::string_view part) { return word.find(part) != std::string_view::npos; });
 }
 
 std::string key_of(std::string_view word) {
@@ -298,8 +297,8 @@ bool switches_off(std::string_view text) {
   bool found = false;
   each_setting(text, [&](std::string_view key, std::string_view value) {
     const std::string name = key_of(key);
-    const bool opens = has_start(kOpeners, name);
-    found = found || (!opens && has_start(kGuards, name) && is_off(value)) || (opens && is_on(value)) ||
+    const bool opens = has_part(kOpeners, name);
+    found = found || (!opens && has_part(kGuards, name) && is_off(value)) || (opens && is_on(value)) ||
             (has_word("private internal", name) && is_off(value)) || (has_word("visibility mode link", name) && is_on(value));
   });
   return found;
@@ -322,7 +321,7 @@ bool lowers_number(const Change& change) {
   };
   std::string before_key, after_key;
   const long before = number_in(change.removed, before_key), after = number_in(change.added, after_key);
-  const bool lasts = has_start(kLasting, before_key);
+  const bool lasts = has_part(kLasting, before_key);
   if (lasts && before > 0 && before_key == after_key) return after > 10 * before;
   const bool least = before_key.find("min") != std::string::npos || before_key.find("rounds") != std::string::npos ||
                      before_key.find("bits") != std::string::npos;

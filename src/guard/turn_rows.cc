@@ -312,6 +312,11 @@ Ruling Turn::State::judge_unheard(const Act& act) const {
   return {.row = "own"};
 }
 
+bool Turn::State::user_has(std::string_view word) const {
+  return std::ranges::any_of(user,
+                             [&](const TracedText& known) { return known.layers[0].plain.text.find(word) != std::string::npos; });
+}
+
 // The user's words have a word of the path or of the tool's name: "workflow" of .github/workflows/ci.yml.
 bool Turn::State::speaks_of_target(const Act& act) const {
   constexpr std::string_view kCommon =
@@ -322,9 +327,7 @@ bool Turn::State::speaks_of_target(const Act& act) const {
     for (std::string word : guard::words_of(text)) {
       if (kCommon.find(" " + word + " ") != std::string_view::npos) continue;
       word.resize(std::max<std::size_t>(4, word.size() - 1));
-      if (std::ranges::any_of(user,
-                              [&](const TracedText& known) { return known.layers[0].plain.text.find(word) != std::string::npos; }))
-        return true;
+      if (user_has(word)) return true;
     }
     return false;
   };
@@ -358,10 +361,7 @@ bool Turn::State::names_target(const Act& act, std::string_view text) {
 bool Turn::State::speaks_of_tool(std::string_view name) const {
   if (name.find_first_of(" /:") != std::string_view::npos) return false;
   for (const std::string_view word : {"mail", "message", "issue", "ticket", "page"}) {
-    if (name.find(word) == std::string_view::npos) continue;
-    if (std::ranges::any_of(user,
-                            [&](const TracedText& known) { return known.layers[0].plain.text.find(word) != std::string::npos; }))
-      return true;
+    if (name.find(word) != std::string_view::npos && user_has(word)) return true;
   }
   return false;
 }

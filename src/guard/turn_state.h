@@ -88,6 +88,7 @@ struct Turn::State {
   bool is_itself(const guard::Act& act, const guard::TextMatch& found) const;
   std::optional<guard::ActMatch> shared_with(const guard::Act& act) const;
   bool wants_install() const;
+  bool user_has(std::string_view word) const;  // in lower case
   bool speaks_of_target(const guard::Act& act) const;
   bool speaks_of_tool(std::string_view name) const;
   bool tells_something(const guard::Act& act) const;
