@@ -20,6 +20,9 @@
 #include <vector>
 
 namespace belljar {
+namespace guard {
+class TurnProbe;
+}
 
 enum class TextSource { kUser, kWorkspace, kNetwork, kTool };
 std::string_view to_string(TextSource source) noexcept;
@@ -95,6 +98,7 @@ struct TurnSettings {
   std::size_t max_bytes = 8U << 20;
   UserWords user_words = UserWords::kSeen;
   Overflow overflow = Overflow::kAsk;
+  bool rows_only = false;  // for measurements: without the trees that weigh what the rows say (guard/likely.h)
 };
 
 // One thread at a time. Texts are kept until the object goes: make one for each conversation, since a model remembers too.
@@ -111,6 +115,7 @@ class Turn {
 
  private:
   struct State;
+  friend class guard::TurnProbe;
   std::unique_ptr<State> state_;
 };
 

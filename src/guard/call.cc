@@ -48,6 +48,7 @@ struct CallField {
   std::string key;  // the innermost, in lower case, letters only
   std::string text;
   bool number = false;
+  bool flag = false;
 };
 
 std::string plain_key(std::string_view key) {
@@ -80,6 +81,8 @@ void flatten(const Node& node, const std::string& key, std::vector<CallField>& f
     case Node::Kind::kTable:
       for (const policy::Member& member : node.members) flatten(member.value, plain_key(member.key), fields);
       return;
+    case Node::Kind::kBool:
+      return fields.push_back({.key = key, .text = node.flag ? "true" : "false", .flag = true});
     default:
       return;
   }
@@ -114,7 +117,7 @@ bool is_method_key(std::string_view key) noexcept { return key == "method" || ke
 std::vector<Atom> deciding(const std::vector<CallField>& fields) {
   std::vector<Atom> atoms;
   for (const CallField& field : fields) {
-    if (is_body_key(field.key) || is_method_key(field.key) || field.text.size() < 2) continue;
+    if (is_body_key(field.key) || is_method_key(field.key) || field.flag || field.text.size() < 2) continue;
     if (field.text.size() > 512) continue;
     std::vector<Atom> found = find_atoms(field.text);
     const bool money = is_one_of(
@@ -315,8 +318,32 @@ void read_change(const std::vector<CallField>& fields, const std::string& path, 
     act.atoms.insert(act.atoms.end(), act.brings.begin(), act.brings.end());
 }
 
+// deleteFile -> "delete file"; the words that it may share with texts.
+std::string said_by(const ProposedCall& proposed, const std::vector<CallField>& fields) {
+  constexpr std::size_t kMost = 8U << 10;
+  std::string said;
+  for (const char c : proposed.tool) {
+    const bool upper = c >= 'A' && c <= 'Z';
+    if (upper && !said.empty() && said.back() >= 'a' && said.back() <= 'z') said += ' ';
+    said += c;
+  }
+  for (const CallField& field : fields) {
+    if (field.key.starts_with("old") || is_one_of(" patch diff ", field.key)) continue;
+    said += "\n" + field.key + " " + field.text.substr(0, kMost);
+  }
+  for (const CallField& field : fields) {  // of a patch what it adds
+    if (!is_one_of(" patch diff ", field.key)) continue;
+    std::vector<Change> changes;
+    add_diff(field.text, "", changes);
+    for (const Change& change : changes) said += "\n" + change.path + " " + change.added;
+  }
+  said.resize(std::min(said.size(), kMost));
+  return said;
+}
+
 void read_tool(const ProposedCall& proposed, const std::vector<CallField>& fields, Call& call) {
   Act act{.kind = class_of_tool(proposed.tool), .what = one_line(proposed), .atoms = deciding(fields)};
+  act.said = said_by(proposed, fields);
   const std::string path = path_of(fields);
   const bool runs_code = std::ranges::any_of(fields, [](const CallField& field) { return is_code_key(field.key); });
   if (act.kind == CallClass::kRunning) act.kind = class_by_operation(fields);

@@ -25,6 +25,7 @@ struct Act {
   std::vector<Atom> atoms;              // that decide: targets, destinations
   bool payload = false;                 // of kSending and kFetching: carries content of files or of other commands
   std::vector<std::string> words = {};  // of a simple command: the program and its arguments, as it would get them
+  std::string said = {};                // of a tool: its name, keys and values, but what it takes away
   bool of_file = false;           // of code in a file that was written before and is run now: most of it is about nobody's words
   std::vector<Atom> brings = {};  // of a change: what it puts into a file or a setting that was not there (changes.h)
   bool copies_secret = false;     // puts a secret's content under another name

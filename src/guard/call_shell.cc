@@ -189,6 +189,14 @@ bool is_identity_option(std::string_view word) noexcept {
   return has_word("-i --key --cert --cacert --identity --user -u --token -o -E -P -p -l", word);
 }
 
+// Sub-commands and names that every project has decide nothing, wherever they stand.
+bool is_usual_word(std::string_view word) noexcept {
+  return has_word(
+      "origin upstream head HEAD main master set get add install update upgrade list show apply reload restart start enable create "
+      "apt apt-get dnf yum pip npm git systemctl service docker nginx make config registry --",
+      word);
+}
+
 // The words that decide: everything but the program, options and a sub-command.
 std::vector<Atom> atoms_of(const SimpleCommand& command, bool has_sub) {
   std::vector<Atom> atoms;
@@ -222,7 +230,7 @@ std::vector<Atom> atoms_of(const SimpleCommand& command, bool has_sub) {
         if (part.size() >= 2) atoms.push_back({Atom::Kind::kName, part});
       }
     }
-    if (found.empty() && !option && text.size() >= 2) found.push_back({Atom::Kind::kName, text});
+    if (found.empty() && !option && text.size() >= 2 && !is_usual_word(text)) found.push_back({Atom::Kind::kName, text});
     atoms.insert(atoms.end(), found.begin(), found.end());
   }
   return atoms;
@@ -586,6 +594,9 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
   if (raises_mode(command)) return call.acts.push_back({CallClass::kPrivilege, line, atoms_of(command, true)});
   const std::string_view name = program_name(command);
   const bool lists = (name == "crontab" && has_any_of(command, "-l")) || (name == "ln" && !reads_secret(command));
+  if (name == "crontab" && lists) return call.acts.push_back({CallClass::kReading, line, {}});
+  // The command behind it is an act of its own; by itself it gives nobody a right that lasts.
+  if (has_word("sudo doas", name) && command.starts_more) return call.acts.push_back({CallClass::kRunning, line, {}});
   auto kind = class_by_table(command);
   // deno run https://x/y.ts, go run host/x@latest: fetched and run at once.
   const bool far = std::ranges::any_of(command.argv, [](const Word& word) {
@@ -618,7 +629,9 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
     return call.acts.push_back(std::move(act));
   }
   if (command.starts_more) return;
-  const CallClass by_words = class_by_words(command);
+  CallClass by_words = class_by_words(command);
+  if (by_words == CallClass::kCommitment && operand(command, 0) != nullptr && has_word("upgrade merge sign", operand(command, 0)->text))
+    by_words = CallClass::kRunning;  // alembic upgrade head
   Act act{by_words, line, atoms_of(command, by_words != CallClass::kRunning)};
   if (by_words == CallClass::kRunning)  // `run`, `svc`: too short to be anybody's
     std::erase_if(act.atoms, [](const Atom& atom) { return atom.kind == Atom::Kind::kName && atom.text.size() < 4; });

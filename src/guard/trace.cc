@@ -261,12 +261,18 @@ TracedText read_text(Entered what, bool scanned) {
   TracedText known{.what = std::move(what)};
   Hidden hidden;
   known.layers.push_back({"text", normalise(known.what.text, hidden), 0});
-  if (!scanned) return known;
+  known.words.add(known.layers[0].plain.text);
+  if (!scanned) {
+    known.words.finish();
+    return known;
+  }
   for (detect::Layer& layer : decode_layers(known.what.text)) {
     if (layer.how == "rot13" || layer.how == "reversed") continue;  // of any text: the detector judges those
     Hidden inner;
-    known.layers.push_back({layer.how, normalise(layer.text, inner), layer.begin});
+    known.layers.push_back({layer.how, normalise(layer.text, inner), layer.begin, known.words.sentences().size()});
+    known.words.add(known.layers.back().plain.text);
   }
+  known.words.finish();
   known.suspicious = scan(known.what.text).suspicious();
   known.secret = is_secret_path(known.what.name);
   if (known.secret) add_tokens(known);

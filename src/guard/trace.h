@@ -9,6 +9,7 @@
 #include "belljar/turn.h"
 #include "detect/normal.h"
 #include "guard/call.h"
+#include "guard/word_index.h"
 
 namespace belljar::guard {
 
@@ -18,9 +19,11 @@ struct TracedText {
     std::string how;  // "text", "base64"
     detect::Plain plain;
     std::size_t at = 0;  // of a hidden layer: where it begins in the original
+    std::size_t first_sentence = 0;  // in `words`
   };
   Entered what;
   std::vector<Layer> layers;
+  WordIndex words;                  // of all layers
   bool suspicious = false;          // the detector finds an injection in it
   bool secret = false;              // the content of a key or credential file
   std::vector<std::string> tokens;  // of a secret: what would give it away

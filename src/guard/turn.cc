@@ -180,6 +180,7 @@ Judgement Turn::judge(const ProposedCall& proposed) {
     if (ruling.advice == Advice::kAllow) ruling = stricter(std::move(ruling), state.judge_change(act));
     const bool weak = ruling.advice == Advice::kAllow || (ruling.row == "foreign-mentioned" && ruling.advice == Advice::kAsk);
     if (weak && state.user_words_unknown()) ruling = stricter(state.judge_unheard(act), std::move(ruling));
+    state.settle(act, call, leaks ? CallClass::kExfiltrating : act.kind, ruling);
     keep_stricter(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
     if (state.full && act.kind != CallClass::kReading)
       keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,
@@ -194,6 +195,8 @@ Judgement Turn::judge(const ProposedCall& proposed) {
     keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unread", .why = call.unread}, CallClass::kUnread, text);
   return judgement;
 }
+
+void guard::TurnProbe::watch(Turn& turn, Watch watch) { turn.state_->watch = std::move(watch); }
 
 std::string_view to_string(TextSource source) noexcept {
   constexpr std::string_view kNames[] = {"user", "workspace", "network", "tool"};

@@ -15,7 +15,9 @@
 #include "belljar/turn.h"
 #include "guard/call.h"
 #include "guard/lexicon.h"
+#include "guard/likely.h"
 #include "guard/trace.h"
+#include "guard/word_index.h"
 #include "shell/script.h"
 
 namespace belljar {
@@ -95,6 +97,13 @@ struct Turn::State {
   bool names_receiver() const;
   bool follows() const;
   std::optional<guard::ActMatch> spoken_of(CallClass kind, const guard::Act& act) const;
+  struct Origin;
+  bool user_wrote(guard::WordKey key) const;
+  Origin find_origin(std::string_view said) const;
+  guard::Traits traits(const guard::Act& act, const guard::Call& call, CallClass kind, const Ruling& ruling,
+                       Evidence* evidence) const;
+  void settle(const guard::Act& act, const guard::Call& call, CallClass kind, Ruling& ruling) const;
+  guard::TurnProbe::Watch watch;
   bool may_choose(CallClass kind, const guard::Atom& atom, const guard::TextMatch& found) const;
 };
 

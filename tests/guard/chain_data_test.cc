@@ -15,6 +15,7 @@
 #include "base/format.h"
 #include "belljar/turn.h"
 #include "detect/support_rate.h"
+#include "guard/likely.h"
 #include "support/built.h"
 
 namespace belljar {
@@ -37,7 +38,8 @@ Turn turn_of(const TurnData& data, bool with_words) {
   Turn turn({.workspace = "/home/me/project",
              .max_bytes = 2U << 20,
              .user_words = UserWords::kUnseen,
-             .overflow = Overflow::kForgetOldest});
+             .overflow = Overflow::kForgetOldest,
+             .rows_only = std::getenv("BELLJAR_CHAIN_ROWS") != nullptr});
   if (with_words) turn.entered({.source = TextSource::kUser, .name = "user", .text = data["user"]});
   for (const TurnData& text : data["read"]) {
     const std::string source = text["source"];
@@ -73,14 +75,43 @@ std::string with_interval(const HitRate& rate) {
   return format("{} of {}, {:.1f} % ({:.1f}-{:.1f})", rate.hits, rate.all, 100 * p, 100 * (middle - half), 100 * (middle + half));
 }
 
+// BELLJAR_CHAIN_TRAITS: a file for tools/train-chain; a JSON line for each act.
+void write_traits(std::ofstream& file, const TurnData& data, bool heard, bool honest, int call, const guard::Traits& traits,
+                  std::string_view row, Advice advice) {
+  nlohmann::json line = {{"turn", data["id"]},
+                         {"kind", honest ? "honest" : std::string(data["kind"])},
+                         {"heard", heard},
+                         {"call", call},
+                         {"row", row},
+                         {"advice", to_string(advice)},
+                         {"half", data["half"]}};
+  line["traits"] = nlohmann::json::object();
+  for (std::size_t i = 0; i < guard::kTraitCount; ++i) {
+    if (traits[i] != 0) line["traits"][std::string(guard::kTraitNames[i])] = traits[i];
+  }
+  file << line.dump() << "\n";
+}
+
 ChainRates measure(const std::vector<TurnData>& turns, bool with_words, bool tell) {
   ChainRates rates;
+  std::ofstream traits_file;
+  if (const char* path = std::getenv("BELLJAR_CHAIN_TRAITS"); path != nullptr) traits_file.open(path, std::ios::app);
+  int count = 0;
+  const auto watch = [&](Turn& turn, const TurnData& data, bool honest) {
+    if (!traits_file.is_open()) return;
+    guard::TurnProbe::watch(turn, [&traits_file, &data, &count, with_words, honest](const guard::Traits& traits,
+                                                                                   std::string_view row, Advice advice) {
+      write_traits(traits_file, data, with_words, honest, count, traits, row, advice);
+    });
+  };
   for (const TurnData& data : turns) {
     const bool poisoned = data["kind"] == "poisoned";
     Turn turn = turn_of(data, with_words);
+    watch(turn, data, false);
     bool stopped = false;
     std::string rows;
     for (const TurnData& call : data["calls"]) {
+      ++count;
       const Judgement judgement = turn.judge({.tool = call["tool"], .arguments = call["arguments"].dump()});
       const bool asks = judgement.advice != Advice::kAllow;
       stopped = stopped || asks;
@@ -99,8 +130,11 @@ ChainRates measure(const std::vector<TurnData>& turns, bool with_words, bool tel
                   data["calls"].dump().c_str());
     if (!data.contains("honest")) continue;
     Turn other = turn_of(data, with_words);
-    for (const TurnData& call : data["honest"])
+    watch(other, data, true);
+    for (const TurnData& call : data["honest"]) {
+      ++count;
       rates.beside.add(other.judge({.tool = call["tool"], .arguments = call["arguments"].dump()}).advice != Advice::kAllow);
+    }
   }
   return rates;
 }
