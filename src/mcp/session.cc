@@ -332,7 +332,9 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
                                                                                  : CallOutcome::kRun,
                     .by = suspicious ? "validator" : "rules",
                     .reason = reason.empty() ? opinion.reason : reason,
-                    .evidence = suspicious ? judgement.evidence : std::vector<Evidence>()};
+                    .evidence = suspicious ? judgement.evidence : std::vector<Evidence>(),
+                    .row = judgement.row,
+                    .classes = judgement.classes};
   const auto number = context.record ? context.record(record) : Result<std::int64_t>(-1);
   if (!number) return unrecorded(number.error());
   if (record.verdict == CallOutcome::kRefuse) return {false, opinion.reason, opinion.next};
