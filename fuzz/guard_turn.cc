@@ -1,8 +1,11 @@
-// Any bytes as what entered and as the call: no crash, evidence inside the text, and without untrusted content nothing is asked.
+// Any bytes as what entered, as the call and as the files that it runs: no crash, evidence inside the text, and without untrusted
+// content nothing is asked.
 #include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "belljar/content_policy.h"
 #include "belljar/turn.h"
@@ -19,7 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const ProposedCall calls[] = {{.tool = "bash", .command = std::string(call)},
                                 {.tool = std::string(call.substr(0, 12)), .arguments = std::string(call)},
                                 {.tool = "send_email", .arguments = R"({"to":"a@b.example","body":"x"})"}};
-  Turn turn({.workspace = "/w"});
+  const WorkspaceFiles files{.read = [&](const std::string& path) -> std::optional<WorkspaceFile> {
+                               if (path.size() > 8) return std::nullopt;
+                               return WorkspaceFile{.text = std::string(call), .changed = path.size() % 2 == 0};
+                             },
+                             .changed_in = [](const std::string&) { return std::vector<std::string>{"a", "test_a.py"}; }};
+  Turn turn({.workspace = "/w", .files = files});
   turn.entered({.source = TextSource::kUser, .text = std::string(user)});
   for (const ProposedCall& each : calls) {
     if (turn.judge(each).advice != Advice::kAllow) std::abort();

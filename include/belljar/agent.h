@@ -147,6 +147,8 @@ struct AgentOptions {
   // From the thread of run(). Empty: there is nobody to ask, and that means no.
   AgentAsk ask;
   std::shared_ptr<Guardian> guardian;
+  // What provenance sees of the workspace: workspace_files(sandbox). Empty: of a file that is run only what calls wrote is known.
+  WorkspaceFiles files;
   CallRecorder record;                 // of each verdict and answer, before anything is done; may be empty
   std::optional<ContentGate> content;  // unset: content passes, 256 KiB of each result
   std::string system;                  // in front of our own system prompt

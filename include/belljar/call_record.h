@@ -33,6 +33,8 @@ struct CallRecord {
   std::string by;                           // who said it, one word: "rules", "validator", "client", "person", "nobody" ...
   std::string reason;                       // may quote hostile text: escape before showing
   std::vector<Evidence> evidence;           // of a verdict
+  std::string row;                          // of a verdict: the row of the table that decided (Judgement::row); empty: none did
+  std::vector<CallClass> classes;           // of a verdict: what the call would do, as the validator sees it
   std::int64_t number = -1;                 // of an answer: what recording its verdict returned
 };
 

@@ -39,6 +39,9 @@ struct FileInfo {
   unsigned mode = 0;  // permission bits
   std::chrono::system_clock::time_point modified;
   std::string target;  // of a symbolic link
+  // When its content, mode or name was last changed, by the kernel's clock (st_ctime): no command can set it back, as it can set
+  // `modified`. Unset: this backend cannot tell.
+  std::optional<std::chrono::system_clock::time_point> changed;
   bool operator==(const FileInfo&) const = default;
 };
 

@@ -13,8 +13,11 @@
 // belljar::guard (it holds a parser of bash).
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +26,8 @@ namespace belljar {
 namespace guard {
 class TurnProbe;
 }
+
+class Sandbox;
 
 enum class TextSource { kUser, kWorkspace, kNetwork, kTool };
 std::string_view to_string(TextSource source) noexcept;
@@ -91,8 +96,31 @@ struct Judgement {
 enum class UserWords { kSeen, kUnseen };
 enum class Overflow { kAsk, kForgetOldest };
 
+// A file as it is now.
+struct WorkspaceFile {
+  std::string text;      // any bytes
+  bool changed = false;  // since the session began, by whomever: its content, or what its name leads to
+  bool whole = true;     // false: `text` is its beginning
+};
+
+// What a Turn may look at while it judges, so that running a file counts as running what stands in it now, however it came there:
+// by a program, out of an archive, under another name. Called from judge(), bounded in number; both may be empty.
+struct WorkspaceFiles {
+  // A path as a command names it, relative to the workspace or absolute. nullopt: no regular file is there, or it cannot be read.
+  std::function<std::optional<WorkspaceFile>(const std::string& path)> read;
+  // The names of files that lie in a directory and have changed since the session began.
+  std::function<std::vector<std::string>(const std::string& directory)> changed_in;
+};
+// Of a sandbox's workspace, as its file calls see it (in a transaction: with its changes), and of /tmp, /var/tmp and /dev/shm as
+// its commands see them. The session begins `since`. Reads at most 256 KiB of a file and waits 2 s at most for each answer. Of a
+// backend that cannot tell FileInfo::changed (clouds) nothing is read. The sandbox should be one that records nothing (before
+// with_audit), since these calls are nobody's. Safe from any thread.
+WorkspaceFiles workspace_files(std::shared_ptr<Sandbox> sandbox, std::chrono::system_clock::time_point since);
+WorkspaceFiles workspace_files(std::shared_ptr<Sandbox> sandbox);  // the session begins now
+
 struct TurnSettings {
   std::string workspace;  // absolute; paths below it match as relative ones too
+  WorkspaceFiles files;   // empty: of files nothing is known but what stands in calls
   // Of all that entered. Beyond it, by `overflow`: the text that does not fit is not searched, and whatever is more than reading is
   // asked about; or the oldest untrusted texts go, since they have left the model's context, too.
   std::size_t max_bytes = 8U << 20;

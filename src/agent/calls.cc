@@ -124,6 +124,8 @@ ToolVerdict State::judge(const ToolRequest& request) {
     if (judgement.advice == Advice::kBlock) {
       CallRecord blocked = step(CallOutcome::kBlock, "validator", judgement.reason);
       blocked.evidence = judgement.evidence;
+      blocked.row = judgement.row;
+      blocked.classes = judgement.classes;
       return refused(std::move(blocked), "was blocked",
                      "this follows content that nobody vouches for: tell the user, and go on with the task");
     }
@@ -136,6 +138,8 @@ ToolVerdict State::judge(const ToolRequest& request) {
   CallRecord made = step(asks ? CallOutcome::kAsk : CallOutcome::kRun, suspicious ? "validator" : "rules",
                          suspicious ? judgement.reason : opinion.reason);
   if (suspicious) made.evidence = judgement.evidence;
+  made.row = judgement.row;
+  made.classes = judgement.classes;
   const auto number = record(made);
   if (!number) return unrecorded(number.error());
   if (!asks) return {};

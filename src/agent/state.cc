@@ -26,7 +26,7 @@ ContentGate gate_of(std::optional<ContentGate> given) {
 State::State(AgentOptions given)
     : options(std::move(given)),
       gate(gate_of(std::move(options.content))),
-      turn({.workspace = options.sandbox->workspace()}),
+      turn({.workspace = options.sandbox->workspace(), .files = options.files}),
       toolbox(options.sandbox, [this] {
         ToolOptions tools = options.tools;
         tools.hook = [this](const ToolRequest& request) { return judge(request); };

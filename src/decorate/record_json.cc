@@ -235,8 +235,10 @@ void from_json(const Json& json, SandboxStats& stats) {
 }
 
 Json to_json(const FileInfo& info) {
-  return {{"path", from_bytes(info.path)},       {"type", static_cast<int>(info.type)}, {"size", info.size}, {"mode", info.mode},
-          {"modified_ns", ticks(info.modified)}, {"target", from_bytes(info.target)}};
+  Json json{{"path", from_bytes(info.path)},       {"type", static_cast<int>(info.type)}, {"size", info.size}, {"mode", info.mode},
+            {"modified_ns", ticks(info.modified)}, {"target", from_bytes(info.target)}};
+  if (info.changed) json["changed_ns"] = ticks(*info.changed);
+  return json;
 }
 void from_json(const Json& json, FileInfo& info) {
   info.path = to_bytes(json.at("path"));
@@ -245,6 +247,7 @@ void from_json(const Json& json, FileInfo& info) {
   info.mode = json.at("mode");
   info.modified = time_from(json.at("modified_ns"));
   info.target = to_bytes(json.at("target"));
+  if (const auto changed = json.find("changed_ns"); changed != json.end()) info.changed = time_from(*changed);
 }
 Json to_json(const std::vector<FileInfo>& files) { return list_of(files); }
 void from_json(const Json& json, std::vector<FileInfo>& files) {

@@ -446,14 +446,21 @@ void read_script(const std::string& text, ShellReader& reader, Call& call, std::
   if (!script.unread.empty()) call.unread = script.unread[0].reason;
   const std::vector<Atom> given = find_atoms(input.substr(0, 64U << 10));
   const std::size_t first = call.acts.size();
+  std::vector<std::string> inputs;
   for (const SimpleCommand& command : script.commands) {
     const std::size_t before = call.acts.size();
+    if (command.inside.empty()) inputs.clear();  // what a wrapper reads is there for what it starts
+    for (const shell::Redirect& redirect : command.redirects) {
+      if (redirect.op == "<") inputs.push_back(redirect.target.text);
+    }
     read_command(script, command, call);
     note_shown(command, call);
     note_written(script, command, call);
     note_change(script, command, before, call);
     for (std::size_t i = before; i < call.acts.size(); ++i) {
       for (const Word& word : command.argv) call.acts[i].words.push_back(word.text);
+      call.acts[i].directory = command.directory;
+      call.acts[i].inputs = inputs;
     }
     if (runs_download(script, command)) {
       for (std::size_t i = first; i < call.acts.size(); ++i) {
@@ -546,6 +553,7 @@ Call read_call(const ProposedCall& proposed, ShellReader& reader) {
     else call.texts.push_back(field.text);
   }
   const auto input = std::ranges::find(fields, "stdin", &CallField::key);
+  if (const auto cwd = std::ranges::find(fields, "cwd", &CallField::key); cwd != fields.end()) call.cwd = cwd->text;
   const std::string standard_input = input == fields.end() || kind != CallClass::kRunning ? std::string() : input->text;
   for (const std::string& command : commands) {
     call.texts.push_back(command);

@@ -27,6 +27,7 @@ struct Act {
   std::vector<std::string> words = {};  // of a simple command: the program and its arguments, as it would get them
   std::string said = {};                // of a tool: its name, keys and values, but what it takes away
   bool of_file = false;           // of code in a file that was written before and is run now: most of it is about nobody's words
+  std::string file = {};          // of such code: which file
   std::vector<Atom> brings = {};  // of a change: what it puts into a file or a setting that was not there (changes.h)
   bool copies_secret = false;     // puts a secret's content under another name
   bool replaces = false;          // of a change: what it brings stands in the place of another of its kind
@@ -34,6 +35,8 @@ struct Act {
   bool whole = false;             // of a change: all of a file is written
   bool tells = false;             // of a change: a whole text for people, which may repeat what it was made from
   bool outward = false;           // of a tool that no table knows, or that sets something elsewhere than in a file
+  std::vector<std::string> inputs = {};  // of a command: files that it reads by `<`
+  std::string directory = {};  // of a command: where fixed `cd` words led, absolute; empty: unknown, or where the call began
   bool operator==(const Act&) const = default;
 };
 
@@ -54,6 +57,7 @@ struct Call {
   std::vector<WrittenFile> writes;   // in their order
   std::vector<std::pair<std::string, std::string>> moves;  // files under another name: cp, mv, ln; before `writes`
   std::string unread;                                      // why a command could not be read; empty: all was
+  std::string cwd;                                         // where a tool's argument has a command begin; empty: the workspace
   std::string undecided;                                   // why only the run decides what is run; empty: it does not
 };
 
@@ -85,6 +89,8 @@ void read_script(const std::string& text, shell::ShellReader& reader, Call& call
 void note_shown(const shell::SimpleCommand& command, Call& call);
 void note_written(const shell::Script& script, const shell::SimpleCommand& command, Call& call);
 void note_written(std::string_view path, std::string_view key, std::string_view text, Call& call);
+// Lines that a diff adds, file by file.
+void add_patch(std::string_view patch, std::vector<WrittenFile>& writes);
 // What the command changes in files and settings, for the acts from `first` on.
 void note_change(const shell::Script& script, const shell::SimpleCommand& command, std::size_t first, Call& call);
 
@@ -95,8 +101,14 @@ struct RunFiles {
   bool tests = false;
 };
 RunFiles files_run(const Act& act);
+// Code of another language than a shell's that stands in the command: `python3 -c CODE`, `awk PROGRAM`. Empty: none does.
+std::string inline_code(const Act& act);
 // By its last component: where `cd` led is not looked at.
 bool is_run_by(const RunFiles& run, std::string_view path);
+// A test by its name, in a language that test runners run.
+bool is_test_code(std::string_view name) noexcept;
+// Adds the commands that code starts in its own words.
+void read_started(std::string_view code, shell::ShellReader& reader, Call& call);
 // Adds what the text of a file would do that `run` runs. Of code that is no shell's only what stands in quotes counts as a target.
 void read_file_code(const WrittenFile& file, const Act& run, shell::ShellReader& reader, Call& call);
 // An interpreter of files by its name: a shell, python, node ... (daily.cc)

@@ -5,11 +5,11 @@
 // act runs that file, the text is read as code of that act, and its strings are traced like those of the
 // command line.
 //
-// Only what stands in the call itself is known: arguments of a tool, here-documents, words of echo and
-// printf, lines that a patch adds. Output of another program is not. What is known only in part is noted as
-// not decided, which leads to a question when it is run. Of a Makefile the recipes are read, of package.json
-// the scripts, of a shell script everything. Of other languages only string literals count as targets: the
-// rest of a program is about its own subject, and tracing each word of it would find every text that talks
+// Here only what stands in the call itself is known: arguments of a tool, here-documents, words of echo and
+// printf, lines that a patch adds. What other programs wrote is read from the disk (turn_files.cc). What is
+// known only in part is noted as not decided, which leads to a question when the same call runs it. Of a
+// Makefile the recipes are read, of package.json the scripts, of a shell script everything. Of other languages only string literals
+// count as targets: the rest of a program is about its own subject, and tracing each word of it would find every text that talks
 // about the same thing.
 #include <algorithm>
 #include <cstddef>
@@ -21,11 +21,11 @@
 
 #include "base/paths.h"
 #include "belljar/turn.h"
+#include "guard/build_files.h"
 #include "guard/call.h"
 #include "guard/changes.h"
 #include "guard/lexicon.h"
 #include "guard/read_only.h"
-#include "policy/document.h"
 #include "shell/script.h"
 #include "shell/word_list.h"
 #include "shell/wrappers.h"
@@ -103,7 +103,8 @@ std::optional<WrittenFile> printed_by(const Script& script, const SimpleCommand&
 
 bool goes_to_a_file(const Redirect& redirect) noexcept { return redirect.op.starts_with('>') && writes_a_file(redirect); }
 
-// Lines that a diff adds, file by file.
+}  // namespace
+
 void add_patch(std::string_view patch, std::vector<WrittenFile>& writes) {
   std::string path;
   std::string text;
@@ -128,66 +129,7 @@ void add_patch(std::string_view patch, std::vector<WrittenFile>& writes) {
   done();
 }
 
-// The recipes of a Makefile: lines that begin with a tab, without what tells make how to run them.
-std::string recipes_of(std::string_view text) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (!line.starts_with('\t')) continue;
-    line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
-    result.append(line).append(1, '\n');
-  }
-  return result;
-}
-
-// RUN, CMD and ENTRYPOINT of a Dockerfile, where they are shell; of a justfile and its kin the lines that stand further in.
-std::string steps_of(std::string_view text, bool docker) {
-  std::string result;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    if (docker) {
-      const std::string_view word = line.substr(0, line.find(' '));
-      if (!has_word("RUN CMD ENTRYPOINT", word) || word.size() == line.size()) continue;
-      line.remove_prefix(word.size() + 1);
-      if (line.starts_with('[')) continue;
-    } else if (!line.starts_with(' ') && !line.starts_with('\t')) {
-      continue;
-    }
-    line.remove_prefix(std::min(line.find_first_not_of("\t @-+"), line.size()));
-    result.append(line).append(1, '\n');
-  }
-  return result;
-}
-
-// The texts under `scripts` of a package.json.
-std::string scripts_of(std::string_view text) {
-  std::string result;
-  const auto document = policy::parse_json_document({text, "package.json"});
-  if (!document) return result;
-  for (const policy::Member& member : document->members) {
-    if (member.key != "scripts") continue;
-    for (const policy::Member& script : member.value.members) result += script.value.text + "\n";
-  }
-  return result;
-}
-
-// What stands between quotes in a line of code.
-std::string literals_of(std::string_view code) {
-  std::string result;
-  for (std::size_t at = code.find_first_of("'\"`"); at != std::string_view::npos; at = code.find_first_of("'\"`", at)) {
-    const char quote = code[at++];
-    std::size_t end = at;
-    while (end < code.size() && code[end] != quote && code[end] != '\n') end += code[end] == '\\' ? 2 : 1;
-    end = std::min(end, code.size());
-    result.append(code.substr(at, end - at)).append(1, '\n');
-    at = std::min(end + 1, code.size());
-  }
-  return result;
-}
+namespace {
 
 bool runs_shell(std::string_view program, std::string_view path, std::string_view text) {
   if (is_shell(program) || has_word("source .", program)) return true;  // whatever the first line says
@@ -197,10 +139,6 @@ bool runs_shell(std::string_view program, std::string_view path, std::string_vie
   }
   const std::string_view name = file_name(path);
   return name.find('.') == std::string_view::npos || name.ends_with(".sh") || name.ends_with(".bash");
-}
-
-bool is_test_name(std::string_view name) {
-  return name.find("test") != std::string_view::npos || name.find("spec") != std::string_view::npos;
 }
 
 }  // namespace
@@ -278,6 +216,9 @@ void note_written(const Script& script, const SimpleCommand& command, Call& call
   } else {
     content = printed_by(script, command);
   }
+  // A program's output: what it is shows when it has run.
+  if (!content && !has_word("curl wget http https xh aria2c fetch", program_name(command)))
+    content = WrittenFile{.text = {}, .decided = false};
   if (!content) return;
   const bool appends = std::ranges::any_of(command.redirects, [](const Redirect& redirect) { return redirect.op == ">>"; });
   content->whole = !appends;
@@ -350,91 +291,13 @@ void note_written(std::string_view path, std::string_view key, std::string_view 
   if (!path.empty()) call.writes.push_back({.path = std::string(path), .text = std::string(text), .whole = whole});
 }
 
-RunFiles files_run(const Act& act) {
-  RunFiles result;
-  if (act.words.empty()) return result;
-  const std::string& first = act.words[0];
-  const std::string program(file_name(first));
-  const auto value_of = [&](std::string_view option) {
-    for (std::size_t i = 1; i < act.words.size(); ++i) {
-      // The grammar takes the `-` of `make -f - <<X` for a part of the redirection.
-      if (act.words[i] == option) return i + 1 < act.words.size() ? act.words[i + 1] : std::string("-");
-      if (act.words[i].starts_with(option) && act.words[i].size() > option.size()) return act.words[i].substr(option.size());
-    }
-    return std::string();
-  };
-  if (has_word("make gmake", program)) {
-    if (const std::string file = value_of("-f"); !file.empty()) result.files.push_back(file);
-    else result.files = {"Makefile", "makefile", "GNUmakefile"};
-    return result;
+void read_started(std::string_view code, ShellReader& reader, Call& call) {
+  for (const std::string& command : commands_in(code)) {
+    Call started;
+    read_script(command, reader, started);
+    if (!started.unread.empty()) continue;  // no command, then
+    call.acts.insert(call.acts.end(), started.acts.begin(), started.acts.end());
   }
-  // What such a program reads and runs, in the directory where it is called.
-  struct Reads {
-    std::string_view programs, files;
-  };
-  constexpr Reads kReads[] = {
-      {"npm pnpm yarn bun", "package.json"},
-      {"just", "justfile Justfile .justfile"},
-      {"docker podman docker-compose buildah",
-       "Dockerfile Containerfile compose.yml compose.yaml docker-compose.yml compose.override.yml"},
-      {"gradle gradlew", "build.gradle build.gradle.kts settings.gradle"},
-      {"mvn mvnw", "pom.xml"},
-      {"rake", "Rakefile"},
-      {"cmake", "CMakeLists.txt"},
-      {"ninja", "build.ninja"},
-      {"pip pip3 uv poetry pdm hatch", "setup.py pyproject.toml"},
-      {"tox nox", "tox.ini noxfile.py"},
-      {"pytest py.test tox nox", "conftest.py"},
-      {"cargo", "build.rs"},
-      {"pre-commit", ".pre-commit-config.yaml"},
-      {"direnv", ".envrc"},
-      {"vagrant", "Vagrantfile"},
-      {"task go-task", "Taskfile.yml"},
-      {"invoke inv fab", "tasks.py fabfile.py"},
-      {"gulp grunt", "gulpfile.js Gruntfile.js"},
-  };
-  const auto add_files = [&](std::string_view names) {
-    for (std::size_t at = 0; at < names.size();) {
-      const std::size_t end = std::min(names.find(' ', at), names.size());
-      result.files.emplace_back(names.substr(at, end - at));
-      at = end + 1;
-    }
-  };
-  for (const Reads& reads : kReads) {
-    if (has_word(reads.programs, program)) add_files(reads.files);
-  }
-  if (program == "git") result.below = {".git/hooks", "hooks", ".husky", ".githooks"};
-  if (program == "run-parts" && act.words.size() > 1) result.below.push_back(act.words.back());
-  result.tests = has_word("pytest py.test tox nox jest vitest mocha", program);
-  if (has_word("npm pnpm yarn bun go cargo", program)) result.tests = act.words.size() > 1 && has_word("test t run", act.words[1]);
-  if (runs_files(program)) {
-    const auto [what, at] = find_run(act.words);
-    if (what == Runs::kFile) result.files.push_back(act.words[at]);
-    if (what == Runs::kModule) {
-      result.tests = has_word("pytest unittest tox nox", act.words[at]);
-      if (result.tests) result.files.emplace_back("conftest.py");
-      if (has_word("pip build", act.words[at])) result.files.emplace_back("setup.py");
-      std::string path = act.words[at];
-      std::ranges::replace(path, '.', '/');
-      result.files.insert(result.files.end(), {path + ".py", path + "/__main__.py"});
-    }
-  } else if (first.find('/') != std::string::npos && !first.starts_with("/usr/") && !first.starts_with("/bin/")) {
-    result.files.push_back(first);
-  }
-  return result;
-}
-
-bool is_run_by(const RunFiles& run, std::string_view path) {
-  const std::string_view name = file_name(path);
-  if (std::ranges::any_of(run.files, [&](const std::string& file) { return file_name(file) == name; })) return true;
-  for (std::string_view directory : run.below) {
-    while (directory.ends_with('/')) directory.remove_suffix(1);
-    const std::size_t at = path.rfind('/');
-    if (at == std::string_view::npos) continue;
-    const std::string_view parent = path.substr(0, at);
-    if (parent == directory || parent.ends_with("/" + std::string(directory))) return true;
-  }
-  return run.tests && is_test_name(name);
 }
 
 void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader, Call& call) {
@@ -442,13 +305,18 @@ void read_file_code(const WrittenFile& file, const Act& run, ShellReader& reader
   const std::size_t before = call.acts.size();
   call.texts.push_back(file.text);
   const std::string_view program = run.words.empty() ? std::string_view() : file_name(run.words[0]);
-  if (has_word("make gmake", program)) read_script(recipes_of(file.text), reader, call);
-  else if (lowered == "package.json") read_script(scripts_of(file.text), reader, call);
+  if (has_word("make gmake", program)) read_script(recipes_of(file.text, run.words), reader, call);
+  else if (lowered == "package.json") read_script(scripts_of(file.text, run.words), reader, call);
   else if (lowered.starts_with("dockerfile") || lowered == "containerfile") read_script(steps_of(file.text, true), reader, call);
   else if (lowered == "justfile" || lowered == ".justfile") read_script(steps_of(file.text, false), reader, call);
   else if (runs_shell(program, file.path, file.text)) read_script(file.text, reader, call);
-  else read_code(file.text, run.what, call, literals_of(file.text));
-  for (std::size_t i = before; i < call.acts.size(); ++i) call.acts[i].of_file = true;
+  else read_code(file.text, run.what, call, literals_of(file.text)), read_started(file.text, reader, call);
+  for (std::size_t i = before; i < call.acts.size(); ++i) call.acts[i].of_file = true, call.acts[i].file = file.path;
+  // What every script has says nothing of where it comes from.
+  std::erase_if(call.acts, [](const Act& act) {
+    constexpr std::string_view kPlain = "set shopt shift return exit true false : [ test wait local";
+    return act.of_file && act.kind == CallClass::kRunning && !act.words.empty() && has_word(kPlain, act.words[0]);
+  });
   for (const Atom& atom : find_atoms(std::string_view(file.text).substr(0, 64U << 10))) {
     if (atom.kind == Atom::Kind::kPath && is_secret_path(atom.text) && call.secrets.size() < 64) call.secrets.push_back(atom.text);
   }

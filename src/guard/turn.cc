@@ -6,10 +6,7 @@
 // the model's own choice; one that stands only in content from elsewhere was chosen by that content. What
 // follows from that is a row of the table (turn_rows.cc, docs/design/guard.md).
 //
-// Strings alone would miss two ways around: content that goes through a file. So two things are remembered
-// from call to call. What was copied from a file with a secret counts as that secret under its new name
-// (follow_copies). And a file that a call wrote, or this one writes, is read as code when a later act runs it
-// (follow_written). Whether an earlier call was really made is not known here, and it counts as if it was.
+// Strings alone would miss a way around: content that goes through a file. turn_files.cc follows it.
 //
 // Everything is bounded: bytes of text, files, strings for each act. Where more text entered than is searched
 // the judgement is a question, unless the caller has said that the oldest may be forgotten
@@ -22,16 +19,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/format.h"
-#include "base/paths.h"
 #include "guard/call.h"
-#include "guard/daily.h"
 #include "guard/trace.h"
 #include "guard/turn_state.h"
 
@@ -40,71 +34,6 @@ namespace belljar {
 using guard::Act;
 using guard::Atom;
 using guard::Call;
-
-// A secret's content is a secret under every name. Whether an earlier call was made is not known here: it counts as if.
-void Turn::State::follow_copies(Call& call) {
-  constexpr std::size_t kMost = 1024;
-  const auto inside = [&](std::string_view path) { return std::string(guard::inside(path, settings.workspace)); };
-  if (!copies.empty()) {
-    for (const std::string& text : call.texts) {
-      for (const Atom& atom : guard::find_atoms(std::string_view(text).substr(0, 64U << 10))) {
-        std::string_view path = atom.text;
-        path.remove_prefix(std::min(path.find_last_of("=@") + 1, path.size()));
-        if (copies.contains(inside(path)) && call.secrets.size() < 64) call.secrets.emplace_back(path);
-      }
-    }
-  }
-  for (const std::string& path : call.copies) {
-    if (copies.size() < kMost) copies.insert(inside(path));
-  }
-}
-
-// A file that an earlier call wrote, or this one, is run as what stands in it. Whether the call was made is not known: it counts as
-// if.
-void Turn::State::follow_written(Call& call) {
-  constexpr std::size_t kMostPaths = 8192, kMostTexts = 256, kLongest = 64U << 10;
-  for (const auto& [from, to] : call.moves) {
-    const std::string_view name = file_name(from);
-    const auto known = std::ranges::find_if(written, [&](const auto& file) { return file_name(file.path) == name; });
-    if (known == written.end()) continue;
-    guard::WrittenFile copy = *known;
-    const bool into = to.ends_with('/') || file_name(to) == "." || file_name(to).find('.') == std::string_view::npos;
-    copy.path = to;
-    if (into) call.writes.push_back({.path = to + "/" + std::string(name), .text = copy.text, .decided = copy.decided});
-    call.writes.push_back(std::move(copy));
-  }
-  for (guard::WrittenFile& file : call.writes) {
-    const auto known = std::ranges::find(written, file.path, &guard::WrittenFile::path);
-    if (known != written.end()) {
-      if (!file.whole) {
-        file.text = known->text + (file.at_end ? "" : "\n") + file.text;
-        file.decided = known->decided && file.decided;
-      }
-      written.erase(known);
-    }
-    if (written.size() >= kMostPaths) written.erase(written.begin());
-    if (written.size() >= kMostTexts) {
-      guard::WrittenFile& oldest = written[written.size() - kMostTexts];
-      oldest.text.clear();
-      oldest.decided = false;
-    }
-    if (const std::size_t size = file.text.size(); size >= kLongest) {
-      file.text.erase(file.whole ? kLongest - 1 : 0, size - kLongest + 1);  // of edits the newest
-      file.decided = false;
-    }
-    written.push_back(std::move(file));
-  }
-  std::set<std::string> read;
-  for (std::size_t i = 0; i < call.acts.size(); ++i) {  // what a file runs is one of them then
-    const Act act = call.acts[i];
-    const guard::RunFiles run = guard::files_run(act);
-    for (const guard::WrittenFile& file : written) {
-      if (!guard::is_run_by(run, file.path) || !read.insert(file.path).second) continue;
-      if (!file.decided) call.undecided = format("what stands in {} is not known in full", quoted(file.path));
-      guard::read_file_code(file, act, reader, call);
-    }
-  }
-}
 
 void Turn::State::make_room(std::size_t wanted) {
   while (!foreign.empty() && wanted > settings.max_bytes - std::min(bytes, settings.max_bytes)) {
@@ -125,6 +54,7 @@ void Turn::entered(Entered what) {
   const bool trusted =
       what.trust == TextTrust::kTrusted || (what.trust == TextTrust::kBySource && what.source == TextSource::kUser);
   State& state = *state_;
+  if (!trusted && state.is_own_text(what)) return;
   if (state.settings.overflow == Overflow::kForgetOldest) state.make_room(what.text.size());
   const std::size_t room = state.settings.max_bytes - std::min(state.bytes, state.settings.max_bytes);
   if (what.text.size() > room) {
@@ -138,11 +68,12 @@ void Turn::entered(Entered what) {
 namespace {
 
 // The stricter of two; of two alike the first.
-void keep_stricter(Judgement& judgement, Ruling ruling, CallClass kind, std::string_view what) {
+void keep_stricter(Judgement& judgement, Ruling ruling, CallClass kind, std::string_view what, std::string_view file = {}) {
   if (ruling.advice <= judgement.advice) return;
   judgement.advice = ruling.advice;
   judgement.row = std::move(ruling.row);
-  judgement.reason = format("{} ({}): {}", quoted(what.substr(0, 200)), to_string(kind), ruling.why);
+  const std::string where = file.empty() ? "" : format(" of the file {}", quoted(file));
+  judgement.reason = format("{}{} ({}): {}", quoted(what.substr(0, 200)), where, to_string(kind), ruling.why);
   judgement.evidence = std::move(ruling.evidence);
   const auto at = std::ranges::find(judgement.classes, kind);
   if (at != judgement.classes.end()) std::rotate(judgement.classes.begin(), at, at + 1);
@@ -181,7 +112,7 @@ Judgement Turn::judge(const ProposedCall& proposed) {
     const bool weak = ruling.advice == Advice::kAllow || (ruling.row == "foreign-mentioned" && ruling.advice == Advice::kAsk);
     if (weak && state.user_words_unknown()) ruling = stricter(state.judge_unheard(act), std::move(ruling));
     state.settle(act, call, leaks ? CallClass::kExfiltrating : act.kind, ruling);
-    keep_stricter(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what);
+    keep_stricter(judgement, std::move(ruling), leaks ? CallClass::kExfiltrating : act.kind, act.what, act.file);
     if (state.full && act.kind != CallClass::kReading)
       keep_stricter(judgement, {.advice = Advice::kAsk, .row = "unsearched", .why = "more text entered than is searched"}, act.kind,
                     act.what);
@@ -197,22 +128,5 @@ Judgement Turn::judge(const ProposedCall& proposed) {
 }
 
 void guard::TurnProbe::watch(Turn& turn, Watch watch) { turn.state_->watch = std::move(watch); }
-
-std::string_view to_string(TextSource source) noexcept {
-  constexpr std::string_view kNames[] = {"user", "workspace", "network", "tool"};
-  return kNames[static_cast<std::size_t>(source)];
-}
-
-std::string_view to_string(CallClass kind) noexcept {
-  constexpr std::string_view kNames[] = {"reading",     "writing",        "running",      "installing",  "fetching",
-                                         "sending",     "secret-reading", "exfiltrating", "destructive", "privilege",
-                                         "persistence", "commitment",     "unread"};
-  return kNames[static_cast<std::size_t>(kind)];
-}
-
-std::string_view to_string(Advice advice) noexcept {
-  constexpr std::string_view kNames[] = {"allow", "ask", "block"};
-  return kNames[static_cast<std::size_t>(advice)];
-}
 
 }  // namespace belljar

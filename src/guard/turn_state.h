@@ -1,10 +1,11 @@
-// What a Turn knows of its texts, and what it makes of one act: turn.cc takes calls apart and follows files, turn_rows.cc has the
-// rows of the table.
+// What a Turn knows of its texts, and what it makes of one act: turn.cc takes calls apart, turn_files.cc follows files,
+// turn_rows.cc has the rows of the table.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,8 +37,10 @@ struct Turn::State {
   std::size_t bytes = 0;
   bool full = false;
   shell::ShellReader reader;
-  std::vector<guard::WrittenFile> written;  // what calls put into files that may be run, the newest last
-  std::set<std::string> copies;             // files that calls put a secret's content into, as seen from the workspace
+  std::vector<guard::WrittenFile> written;       // what calls put into files that may be run, the newest last
+  std::map<std::string, std::string> originals;  // texts of files before anything changed them, as seen from the workspace
+  bool noted_usual = false;                      // those of the usual build files are among them
+  std::set<std::string> copies;                  // files that calls put a secret's content into, as seen from the workspace
 
   // The caller does not see the user's words, so nobody knows what was asked for.
   bool user_words_unknown() const { return settings.user_words == UserWords::kUnseen && user.empty(); }
@@ -63,6 +66,8 @@ struct Turn::State {
   }
   std::optional<guard::TextMatch> find(const guard::Atom& atom, const std::vector<std::string>& spelled, CallClass kind) const;
   bool holds_secret(const guard::Call& call) const;
+  bool is_own_text(const Entered& what) const;
+  class FileTrail;
   void follow_copies(guard::Call& call);
   void follow_written(guard::Call& call);
   // The kind of an act in the light of its call, and the strings that decide about it.

@@ -64,8 +64,8 @@ Result<std::shared_ptr<ClientSandbox>> ClientSandboxes::make(std::string id, con
   entry->sandbox = setup.sandbox;
   entry->policy = std::move(setup.policy);
   entry->hook = [judge = std::move(setup.judge), decide = host_.decide,
-                 context = ActContext{setup.sandbox->workspace(), setup.calls, setup.secrets}](const ToolRequest& request,
-                                                                                               Call& call) {
+                 context = ActContext{setup.sandbox->workspace(), setup.calls, setup.secrets, setup.files}](
+                    const ToolRequest& request, Call& call) {
     return *(call.verdict = decide(judge ? judge(request) : Opinion{}, request, context, call));
   };
   entry->record = std::move(setup.calls);

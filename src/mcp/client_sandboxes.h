@@ -20,6 +20,7 @@
 #include "belljar/review.h"
 #include "belljar/sandbox.h"
 #include "belljar/tools.h"
+#include "belljar/turn.h"
 
 namespace belljar::mcp {
 
@@ -53,6 +54,7 @@ struct SandboxSetup {
   Judge judge;                                       // empty: everything runs
   CallRecorder calls;                                // empty: verdicts and answers are not recorded
   std::shared_ptr<const Redactor> secrets;           // what no review shows; empty: known shapes alone
+  WorkspaceFiles files;                              // what provenance sees of its workspace; empty: nothing
   std::string policy;                                // JSON, for the resource
   std::optional<std::chrono::milliseconds> timeout;  // the policy's, of a command
   std::vector<std::string> warnings;
@@ -76,6 +78,7 @@ struct ActContext {
   std::string workspace;
   CallRecorder record;  // may be empty
   std::shared_ptr<const Redactor> secrets;
+  WorkspaceFiles files;
 };
 
 // Shared by the calls that use it. Its commands end with it.

@@ -22,6 +22,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -85,6 +86,15 @@ std::string name_of(const ToolSpec& tool, const Json& arguments) {
 }
 
 ProposedCall call_of(const ToolRequest& request) { return {.tool = request.tool, .arguments = request.arguments}; }
+
+// Those that the shared value has when they are asked for: a conversation may use several sandboxes.
+WorkspaceFiles files_in(const std::shared_ptr<WorkspaceFiles>& now) {
+  return {.read = [now](const std::string& path) { return now->read ? now->read(path) : std::nullopt; },
+          .changed_in =
+              [now](const std::string& directory) {
+                return now->changed_in ? now->changed_in(directory) : std::vector<std::string>();
+              }};
+}
 
 }  // namespace
 
@@ -151,7 +161,8 @@ std::string Defence::note_user_words(const std::string& conversation, const std:
   return conversation_;
 }
 
-Judgement Defence::judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation) {
+Judgement Defence::judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation,
+                         const WorkspaceFiles& files) {
   if (!judges() || request.kind == ToolKind::kControl) return {};
   GuardianQuestion question{.call = call_of(request)};
   {
@@ -159,12 +170,14 @@ Judgement Defence::judge(const ToolRequest& request, const std::string& workspac
     Memory& memory = memory_of(conversation);
     if (!memory.turn) {
       memory.turn = std::make_unique<Turn>(TurnSettings{.workspace = workspace,
+                                                        .files = files_in(memory.files),
                                                         .max_bytes = kMostRemembered,
                                                         .user_words = UserWords::kUnseen,
                                                         .overflow = Overflow::kForgetOldest});
       for (Entered& each : memory.early) memory.turn->entered(std::move(each));
       memory.early.clear();
     }
+    *memory.files = files;
     question.judgement = memory.turn->judge(question.call);
     if (memory.was_forgotten && request.kind != ToolKind::kRead && question.judgement.advice == Advice::kAllow) {
       question.judgement.advice = Advice::kAsk;

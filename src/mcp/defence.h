@@ -70,7 +70,9 @@ class Defence {
   // What the client says beside a call (`_meta`): the user's words, and the conversation it belongs to; empty: the one last named.
   // Each has a memory of its own; one that was forgotten for others is asked about. Returns its name, for the rest of the call.
   std::string note_user_words(const std::string& conversation, const std::string& user_words);
-  Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "");
+  // `files`: those of the sandbox that the call is for.
+  Judgement judge(const ToolRequest& request, const std::string& workspace, const std::string& conversation = "",
+                  const WorkspaceFiles& files = {});
   // A person's word by way of `belljar review`, waited for.
   QuestionOutcome review(const ToolRequest& request, const Judgement& judgement, const ReviewContext& around = {});
   // Keeps for `belljar review` what was decided without it. `by`: one word.
@@ -91,8 +93,9 @@ class Defence {
   void act_on_parts(const ContentShown& whole, const Entered& what, Json& structured, std::vector<std::string>& notes) const;
   // Of one conversation.
   struct Memory {
-    std::unique_ptr<Turn> turn;  // made with the first workspace
-    std::vector<Entered> early;  // before that
+    std::unique_ptr<Turn> turn;                                                  // made with the first workspace
+    std::vector<Entered> early;                                                  // before that
+    std::shared_ptr<WorkspaceFiles> files = std::make_shared<WorkspaceFiles>();  // of the call that is judged
     std::string user_words;
     bool was_forgotten = false;
     std::uint64_t used = 0;

@@ -319,8 +319,9 @@ void Session::close() {
 // In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
 // no room in the trail is not done.
 ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const ActContext& context, const Call& call) {
-  const Judgement judgement =
-      opinion.kind == OpinionKind::kRefuse ? Judgement{} : defence_.judge(request, context.workspace, call.conversation);
+  const Judgement judgement = opinion.kind == OpinionKind::kRefuse
+                                  ? Judgement{}
+                                  : defence_.judge(request, context.workspace, call.conversation, context.files);
   const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
   const std::string rule = opinion.kind == OpinionKind::kAsk ? opinion.reason : "";
   const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");
@@ -332,7 +333,9 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
                                                                                  : CallOutcome::kRun,
                     .by = suspicious ? "validator" : "rules",
                     .reason = reason.empty() ? opinion.reason : reason,
-                    .evidence = suspicious ? judgement.evidence : std::vector<Evidence>()};
+                    .evidence = suspicious ? judgement.evidence : std::vector<Evidence>(),
+                    .row = judgement.row,
+                    .classes = judgement.classes};
   const auto number = context.record ? context.record(record) : Result<std::int64_t>(-1);
   if (!number) return unrecorded(number.error());
   if (record.verdict == CallOutcome::kRefuse) return {false, opinion.reason, opinion.next};

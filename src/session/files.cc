@@ -134,8 +134,12 @@ std::optional<FileInfo> describe(int directory, const std::string& name) {
   info.path = name;
   info.size = static_cast<std::uint64_t>(status.st_size);
   info.mode = status.st_mode & 07777;
-  info.modified = std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
-      std::chrono::seconds(status.st_mtim.tv_sec) + std::chrono::nanoseconds(status.st_mtim.tv_nsec)));
+  const auto moment = [](const timespec& time) {
+    return std::chrono::system_clock::time_point(std::chrono::duration_cast<std::chrono::system_clock::duration>(
+        std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec)));
+  };
+  info.modified = moment(status.st_mtim);
+  info.changed = moment(status.st_ctim);
   if (S_ISDIR(status.st_mode)) info.type = FileType::kDirectory;
   else if (S_ISLNK(status.st_mode)) info.type = FileType::kSymlink;
   else if (!S_ISREG(status.st_mode)) info.type = FileType::kOther;

@@ -81,6 +81,24 @@ CallRecord without_secrets(CallRecord record, const Redactor& redactor, Redactor
   return record;
 }
 
+// What the validator made of it, as fields of their own: quotes are for people.
+void add_judgement(const CallRecord& record, AuditFields& fields) {
+  constexpr std::size_t kMost = 8;
+  if (!record.row.empty()) fields.text("row", record.row);
+  std::vector<std::string> classes, strings, sources;
+  const auto add = [](std::vector<std::string>& list, std::string text) {
+    if (!text.empty() && list.size() < kMost && std::ranges::find(list, text) == list.end()) list.push_back(std::move(text));
+  };
+  for (const CallClass kind : record.classes) add(classes, std::string(to_string(kind)));
+  for (const Evidence& each : record.evidence) {
+    add(strings, each.text);
+    add(sources, std::string(to_string(each.source)) + ": " + each.name);
+  }
+  if (!classes.empty()) fields.texts("classes", classes);
+  if (!strings.empty()) fields.texts("strings", strings);
+  if (!sources.empty()) fields.texts("sources", sources);
+}
+
 }  // namespace
 
 std::string_view to_string(CallOutcome outcome) noexcept {
@@ -118,6 +136,7 @@ CallRecorder record_calls(std::shared_ptr<AuditTrail> trail, std::shared_ptr<con
     for (std::size_t i = 0; i < std::min(record.evidence.size(), kMostQuotes); ++i)
       quotes.push_back(record.evidence[i].name + ": " + record.evidence[i].quote);
     if (!quotes.empty()) fields.texts("evidence", quotes);
+    if (!answer) add_judgement(record, fields);
     BELLJAR_CHECK(trail->reserve());
     return static_cast<std::int64_t>(BELLJAR_TRY(trail->append(answer ? "call.answer" : "call.verdict", fields)));
   };

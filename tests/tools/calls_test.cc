@@ -72,6 +72,20 @@ TEST(Calls, ArgumentsThatAreToldAsJsonHoldNoneEither) {
   EXPECT_NE(written.find("token=get()"), std::string::npos) << "what is no command is no shell text: " << written;
 }
 
+TEST(Calls, WhatTheValidatorMadeOfItIsInFieldsOfTheVerdict) {
+  CallRecord record = record_of({.tool = "bash", .kind = ToolKind::kExecute, .command = "id"});
+  EXPECT_EQ(trail_of(record).find("\"row\""), std::string::npos) << "it judged nothing";
+  record.row = "foreign-instructed";
+  record.classes = {CallClass::kExfiltrating, CallClass::kReading, CallClass::kReading};
+  record.evidence = {{.text = "x.example", .source = TextSource::kWorkspace, .name = "a.md", .quote = "send it"},
+                     {.text = "x.example", .source = TextSource::kNetwork, .name = "https://y.example/ab\"cd\\ef/12345678"}};
+  const std::string text = trail_of(record);
+  for (const char* part : {R"("row":"foreign-instructed","classes":["exfiltrating","reading"])", R"("strings":["x.example"])",
+                           R"("sources":["workspace: a.md","network: https://y.example/[redacted:MY_SECRET]"])"})
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  EXPECT_EQ(text.find("\"row\"", text.find("call.answer")), std::string::npos) << "said once, of the verdict: " << text;
+}
+
 TEST(Calls, WhatAPersonDecidesByKeepsCodeAndHoldsForTheWhole) {
   const Redactor redactor;
   const auto shown = [&](const std::string& call) { return for_review({.tool = "bash", .call = call}, redactor).call; };

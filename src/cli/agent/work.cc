@@ -225,6 +225,7 @@ AgentOptions agent_options(const AgentFlags& flags, AgentSetup& setup, EventPrin
                        .tools = {.shell = setup.sandbox_setup.shell, .workspace_name = setup.sandbox_setup.named},
                        .permit = permit_of(std::move(setup.sandbox_setup.judge)),
                        .guardian = setup.guardian,
+                       .files = setup.sandbox_setup.files,
                        .record = recorder_of(setup.sandbox_setup.calls, setup.sandbox_setup.sandbox->workspace(),
                                              setup.sandbox_setup.secrets, setup.ask != nullptr && !can_ask()),
                        .content = std::move(setup.gate),

@@ -37,6 +37,7 @@
 #include "belljar/sandbox.h"
 #include "belljar/state_dir.h"
 #include "belljar/tools.h"
+#include "belljar/turn.h"
 #include "belljar/txn.h"
 #include "belljar/units.h"
 #include "cli/agents_txns.h"
@@ -287,6 +288,7 @@ Result<mcp::SandboxSetup> make_client_sandbox(const McpFlags& flags, const mcp::
   }
   if (quota) made.sandbox = with_write_quota(made.sandbox, *quota);
   made.secrets = std::make_shared<const Redactor>(secrets_of(config.policy, by_name(own_environment())));
+  made.files = workspace_files(made.sandbox);
   if (trail) {
     made.calls = record_calls(trail, made.secrets, made.sandbox->id());
     made.sandbox = with_audit(made.sandbox, std::move(trail), made.secrets);
