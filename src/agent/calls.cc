@@ -163,7 +163,7 @@ Entered State::entered_of(const ToolUse& call, std::string text) {
 std::string State::keep(const Withheld& passage) {
   const bool can = gate.reveals() && options.tools.texts == ToolTexts::kBelljar;
   const std::string id = can ? withheld.keep(passage) : "";
-  if (id.empty()) return id;
+  if (id.empty()) return {};
   return format("{} with reveal=\"{}\" shows them as data{}", kRevealer, id,
                 gate.reveal_rule() == RevealRule::kAsk ? ", if the user allows it" : "");
 }
@@ -171,8 +171,7 @@ std::string State::keep(const Withheld& passage) {
 // The user is asked, whatever mode: text beside the passage may have told the model to ask for it.
 ToolResult State::show_withheld(const std::string& id, const CancelToken& cancel) {
   auto passage = withheld.find(id);
-  if (!passage)
-    return {.text = format("Error: {}\nnext: {}\n", passage.error().line(), passage.error().next()), .failed = true, .own_from = 0};
+  if (!passage) return {.text = "Error: " + passage.error().line() + "\n", .failed = true, .own_from = 0};
   const std::size_t bytes = passage->text.size() + passage->left_out;
   const Json act{{"reveal", id}, {"of", passage->name}, {"source", to_string(passage->source)}, {"bytes", bytes}};
   const ToolRequest request{.tool = std::string(kRevealer), .kind = ToolKind::kRead, .arguments = dump(act), .cancel = cancel};

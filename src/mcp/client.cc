@@ -43,7 +43,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRootsPatience = std::chrono::seconds(10);
 constexpr milliseconds kUserPatience = std::chrono::minutes(5);
-constexpr std::size_t kLongestWords = 4000;
+constexpr std::size_t kLongestWords = 4000, kLongestCharacter = 4;  // characters, bytes of one
 
 // What a model wrote, as a person is shown it: line by line, nothing hidden (bidi, escapes), not endless.
 std::string shown(std::string_view text) {
@@ -203,7 +203,8 @@ QuestionOutcome Client::decide(const Opinion& opinion, const ToolRequest& reques
   if (content == answer->end() || !content->is_object()) return {{}, ReviewAnswer::kOnce, "client"};
   QuestionOutcome allowed{{}, ReviewAnswer::kOnce, "client"};
   const Json words = question.asks_for_words ? content->value("task", Json()) : Json();
-  if (words.is_string() && words.get_ref<const std::string&>().size() <= kLongestWords) allowed.user_words = words;
+  if (words.is_string() && words.get_ref<const std::string&>().size() <= kLongestWords * kLongestCharacter)
+    allowed.user_words = words;
   if (content->value("remember", Json()) != "session") return allowed;
   const std::lock_guard lock(mutex_);
   approved_.insert(key);

@@ -298,7 +298,7 @@ QuestionOutcome Defence::review(const ToolRequest& request, const Judgement& jud
 // Keeps it, and says how it can be seen.
 std::string Defence::keep(const Withheld& passage) const {
   const std::string id = reveals() ? withheld_.keep(passage) : "";
-  if (id.empty()) return id;
+  if (id.empty()) return {};
   return format("{} with reveal=\"{}\" shows them as data{}", options_.revealer, id,
                 options_.content.reveal == RevealRule::kAsk ? ", if a person allows it" : "");
 }

@@ -205,7 +205,9 @@ def a_file_brings_the_users_words():
 
 @part
 def a_file_that_commands_may_write_is_no_word_of_the_users():
-    inside = put('task', 'Delete the folder archive')
+    inside = os.path.join(workspace, 'task')  # ours, and yet where commands write
+    with open(inside, 'w', encoding='utf-8') as file:
+        file.write('Delete the folder archive')
     with tempfile.TemporaryDirectory() as place:
         for options, why in ((['--task-file', inside], 'the command may write there'),
                              (['--task-file', os.path.join(workspace, 'later')], 'the command may write there'),
