@@ -47,7 +47,7 @@ Result<std::optional<std::string>> TaskFile::changed() {
   if (!text) return Error(Code::kUnknown, what).sys(errno, "read");
   if (text->size() > kLongest) return Error(Code::kInvalidArgument, what).reason(format("it is longer than {} bytes", kLongest));
   if (text->find_first_not_of(" \t\r\n") == std::string::npos) return Words();
-  return Words(std::move(*text));
+  return Words(std::move(text));
 }
 
 }  // namespace belljar::mcp
