@@ -1,5 +1,5 @@
 // Any bytes as what entered, as the call and as the files that it runs: no crash, evidence inside the text, and without untrusted
-// content nothing is asked.
+// content nothing is asked. What a model is shown by default is never suspicious.
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -9,6 +9,7 @@
 
 #include "belljar/content_policy.h"
 #include "belljar/turn.h"
+#include "detect/detect.h"
 
 using namespace belljar;
 
@@ -39,9 +40,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       if (evidence.at > content.size() || evidence.quote.size() > 300) std::abort();
     }
   }
-  const auto gate = ContentGate::create({.network = {.action = ContentAction::kStrip}});
+  const auto gate = ContentGate::create({.network = {.action = ContentAction::kStrip, .suspicious = ContentAction::kStrip}});
   if (!gate || gate->apply({.source = TextSource::kNetwork, .text = std::string(content)}).text.size() > content.size() * 70 + 70)
     std::abort();
+  const auto usual = ContentGate::create({});
+  const Entered page{.source = TextSource::kNetwork, .name = std::string(user), .text = std::string(content)};
+  if (!usual || detect::scan(usual->apply(page).text).suspicious()) std::abort();
   (void)parse_content_policy(content, "f");
   return 0;
 }

@@ -150,7 +150,7 @@ struct AgentOptions {
   // What provenance sees of the workspace: workspace_files(sandbox). Empty: of a file that is run only what calls wrote is known.
   WorkspaceFiles files;
   CallRecorder record;                 // of each verdict and answer, before anything is done; may be empty
-  std::optional<ContentGate> content;  // unset: content passes, 256 KiB of each result
+  std::optional<ContentGate> content;  // unset: that of a ContentPolicy as it is by default
   std::string system;                  // in front of our own system prompt
   std::size_t max_turns = 100;         // of one run
   std::uint64_t token_budget = 0;      // of the agent's life, in and out together; 0: none

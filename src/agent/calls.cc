@@ -28,6 +28,7 @@
 #include "belljar/agent.h"
 #include "belljar/agent_model.h"
 #include "belljar/call_record.h"
+#include "belljar/cancel.h"
 #include "belljar/content_policy.h"
 #include "belljar/error.h"
 #include "belljar/guardian.h"
@@ -162,8 +163,50 @@ Entered State::entered_of(const ToolUse& call, std::string text) {
   return {.source = TextSource::kTool, .name = call.name, .text = std::move(text)};
 }
 
-std::string State::shown(const ToolUse& call, const Entered& entered) const {
-  const ContentShown shown = gate.apply(entered);
+// Keeps it, and says how it can be seen.
+std::string State::keep(const Withheld& passage) {
+  const bool can = gate.reveals() && options.tools.texts == ToolTexts::kBelljar;
+  const std::string id = can ? withheld.keep(passage) : "";
+  if (id.empty()) return {};
+  return format("{} with reveal=\"{}\" shows them as data{}", kRevealer, id,
+                gate.reveal_rule() == RevealRule::kAsk ? ", if the user allows it" : "");
+}
+
+// The user is asked, whatever mode: text beside the passage may have told the model to ask for it.
+ToolResult State::show_withheld(const std::string& id, const CancelToken& cancel) {
+  auto passage = withheld.find(id);
+  if (!passage) return {.text = "Error: " + passage.error().line() + "\n", .failed = true, .own_from = 0};
+  const std::size_t bytes = passage->text.size() + passage->left_out;
+  const Json act{{"reveal", id}, {"of", passage->name}, {"source", to_string(passage->source)}, {"bytes", bytes}};
+  const ToolRequest request{.tool = std::string(kRevealer), .kind = ToolKind::kRead, .arguments = dump(act), .cancel = cancel};
+  const Judgement judgement = gate.reveal_rule() == RevealRule::kAllow ? Judgement{} : judge_reveal(*passage);
+  const bool asks = judgement.advice != Advice::kAllow;
+  CallRecord made{.tool = request.tool,
+                  .call = act_text(request),
+                  .verdict = asks ? CallOutcome::kAsk : CallOutcome::kRun,
+                  .by = "validator",
+                  .reason = judgement.reason,
+                  .evidence = judgement.evidence};
+  const auto number = record(made);
+  ToolVerdict verdict = number ? ToolVerdict{} : unrecorded(number.error());
+  if (number && asks) {
+    made.number = *number;
+    verdict = ask(request, std::move(made));
+  }
+  was_refused = !verdict.allowed;
+  if (was_refused)
+    return {.text = format("Error: the passage is not shown: {}\nnext: {}\n", verdict.reason, verdict.next),
+            .failed = true,
+            .own_from = 0};
+  ToolResult result{.text = gate.reveal(*passage)};
+  revealed = *std::move(passage);
+  return result;
+}
+
+std::string State::shown(const ToolUse& call, const Entered& entered, std::optional<std::size_t> own_from) {
+  const ContentShown shown =
+      own_from ? gate.apply_to_result(entered, *own_from, [this](const Withheld& passage) { return keep(passage); })
+               : ContentShown{.text = entered.text};
   for (const std::string& note : shown.notes)
     tell({.kind = AgentEvent::Kind::kNote, .agent = speaking, .text = format("{}: {}", call.name, note)});
   const std::string nonce = random_hex(12);
@@ -187,6 +230,9 @@ MiddlewareAnswer State::make_call(AgentRun& run, const ToolUse& call) {
       return {.result = {.text = unrecorded(told.error()).reason, .failed = true}};
     return owner->call(run, call);
   }
+  if (call.name == kRevealer && gate.reveals() && options.tools.texts == ToolTexts::kBelljar) {
+    if (const std::string id = text_of(arguments_of(call), "reveal"); !id.empty()) return {.result = show_withheld(id, run.cancel)};
+  }
   judged = false;
   ToolResult result = toolbox.call(call.name, call.arguments, {.cancel = run.cancel});
   if (!judged && result.failed) (void)unmade(CallOutcome::kInvalid, "tools", result);  // nothing was done
@@ -194,7 +240,11 @@ MiddlewareAnswer State::make_call(AgentRun& run, const ToolUse& call) {
 }
 
 ChatMessage State::answer(AgentRun& run, const ToolUse& call) {
+  was_refused = false;
   MiddlewareAnswer answer = make_call(run, call);
+  // Before anything else: a sub-agent's calls come in between.
+  const std::optional<Withheld> seen = std::exchange(revealed, std::nullopt);
+  const bool as_it_is = seen || std::exchange(was_refused, false);  // it was let through, or the words are ours
   for (const auto& middleware : std::views::reverse(options.middleware)) middleware->after_tool(run, call, answer.result);
   const ToolResult& result = answer.result;
   run.tell({.kind = AgentEvent::Kind::kToolEnds,
@@ -206,8 +256,9 @@ ChatMessage State::answer(AgentRun& run, const ToolUse& call) {
   ChatMessage message{.role = ChatRole::kTool, .call_id = call.id, .tool = call.name, .failed = result.failed};
   // The raw text: what was taken out for the model is still where the call's strings may have come from.
   Entered entered = entered_of(call, result.text);
-  message.text = answer.trusted ? result.text : shown(call, entered);
-  entered.text = foreign_text(result, call.arguments);
+  if (seen) entered.source = seen->source, entered.name = seen->name;
+  message.text = answer.trusted ? result.text : shown(call, entered, as_it_is ? std::nullopt : std::optional(result.own_from));
+  entered.text = seen ? seen->text : foreign_text(result, call.arguments);
   if (answer.trusted) entered.trust = TextTrust::kTrusted;
   turn.entered(std::move(entered));
   return message;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/json.h"
 #include "base/format.h"
 #include "belljar/agent.h"
 #include "belljar/content_policy.h"
@@ -29,7 +30,11 @@ State::State(AgentOptions given)
       turn({.workspace = options.sandbox->workspace(), .files = options.files}),
       toolbox(options.sandbox, [this] {
         ToolOptions tools = options.tools;
-        tools.hook = [this](const ToolRequest& request) { return judge(request); };
+        tools.hook = [this](const ToolRequest& request) {
+          ToolVerdict verdict = judge(request);
+          was_refused = !verdict.allowed;
+          return verdict;
+        };
         return tools;
       }()) {
   for (const auto& middleware : options.middleware) {
@@ -64,6 +69,16 @@ std::string State::system_prompt() const {
 
 std::vector<ToolSpec> State::specs(bool may_delegate) const {
   std::vector<ToolSpec> all = tool_specs(options.tools.texts);
+  for (ToolSpec& spec : all) {
+    if (options.tools.texts != ToolTexts::kBelljar || spec.name != kRevealer || !gate.reveals()) continue;
+    Json schema = Json::parse(spec.input_schema);
+    schema["properties"]["reveal"] = {
+        {"type", "string"},
+        {"description",
+         "The id of a passage that was withheld from a result: shows that passage, and nothing of the "
+         "file. The user may be asked. Only where the task needs it"}};
+    spec.input_schema = dump(schema);
+  }
   for (const auto& middleware : options.middleware) {
     for (ToolSpec& spec : middleware->tools()) {
       if (may_delegate || spec.name != "task") all.push_back(std::move(spec));

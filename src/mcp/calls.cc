@@ -103,8 +103,14 @@ std::string words_of(const Error& error) {
   return text;
 }
 
-Json spec_of(const ToolSpec& spec, bool with_sandbox) {
+Json spec_of(const ToolSpec& spec, bool with_sandbox, bool with_reveal) {
   Json schema = Json::parse(spec.input_schema);
+  if (with_reveal)
+    schema["properties"]["reveal"] = {
+        {"type", "string"},
+        {"description",
+         "The id of a passage that was withheld from a result: shows that passage, and nothing of the "
+         "file. A person may be asked. Only where the user's task needs it"}};
   if (with_sandbox)
     schema["properties"]["sandbox"] = {
         {"type", "string"}, {"description", "The id of a sandbox that sandbox_create made. Default: the default sandbox"}};
@@ -173,7 +179,8 @@ bool Session::is_own_tool(std::string_view name) const {
 
 Json Session::list_tools() const {
   Json tools = Json::array();
-  for (const ToolSpec& spec : tool_specs(options_.tools.texts)) tools.push_back(spec_of(spec, offers_sandboxes()));
+  for (const ToolSpec& spec : tool_specs(options_.tools.texts))
+    tools.push_back(spec_of(spec, offers_sandboxes(), defence_.reveals() && spec.name == options_.defence.revealer));
   for (const OwnTool& tool : kOwnTools) {
     if (!offers_sandboxes()) break;
     if (!is_offered(tool, options_.transactions)) continue;
@@ -225,6 +232,11 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   const auto entry = sandbox_for(arguments, cancel);
   if (!entry) return text_result(words_of(entry.error()), true);
   if (offers_sandboxes()) arguments.erase("sandbox");
+  if (defence_.reveals() && name == options_.defence.revealer) {
+    const Json id = arguments.value("reveal", Json());
+    arguments.erase("reveal");
+    if (!id.is_null()) return show_withheld(**entry, id, cancel, conversation);
+  }
   Call call{.conversation = conversation, .verdict = {}};
   ToolContext context{.cancel = cancel};
   context.hook = [&](const ToolRequest& request) { return (*entry)->hook(request, call); };
@@ -252,6 +264,29 @@ Json Session::run_tool(const std::string& name, Json arguments, const Json& para
   for (const std::string& note : shown.notes) log("warning", format("{}: {}", name, note));
   Json result = text_result(shown.text, failed);
   if (offers_sandboxes() && !failed) result["structuredContent"] = std::move(shown.structured);
+  return result;
+}
+
+// An act of its own: whether it may be seen is asked before, and what is shown is data as it was.
+Json Session::show_withheld(ClientSandbox& entry, const Json& id, const CancelToken& cancel, const std::string& conversation) {
+  const std::string& tool = options_.defence.revealer;
+  if (!id.is_string()) return text_result(words_of(wrong_type(tool, "reveal", "string")), true);
+  const auto passage = defence_.withheld(id.get_ref<const std::string&>());
+  if (!passage) return text_result(words_of(passage.error()), true);
+  Call call{.conversation = conversation, .verdict = {}, .reveals = &*passage};
+  const Json act{{"reveal", id},
+                 {"of", passage->name},
+                 {"source", to_string(passage->source)},
+                 {"bytes", passage->text.size() + passage->left_out}};
+  if (const ToolVerdict verdict =
+          entry.hook({.tool = tool, .kind = ToolKind::kRead, .arguments = to_line(act), .cancel = cancel}, call);
+      !verdict.allowed)
+    return text_result(
+        words_of(Error(Code::kPermissionDenied, "the passage is not shown").reason(verdict.reason).next(verdict.next)), true);
+  ResultForModel shown = defence_.reveal(*passage, conversation);
+  for (const std::string& note : shown.notes) log("warning", format("{}: {}", tool, note));
+  Json result = text_result(shown.text, false);
+  result["structuredContent"] = std::move(shown.structured);
   return result;
 }
 

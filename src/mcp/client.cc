@@ -9,6 +9,10 @@
 // is on its way, the answer may still be the old list. `roots_version_` tells, and the question is asked
 // again.
 //
+// The form may have a field for the user's task, which a server of tools does not hear otherwise. What is written
+// there counts for later calls alone: the act that was asked about is allowed by the answer itself, and a form
+// that is declined says nothing.
+//
 // "Remember for this session" holds for exactly the question that was answered: the workspace, the tool, the
 // arguments and the reason. Another reason is another question.
 #include "mcp/client.h"
@@ -39,6 +43,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRootsPatience = std::chrono::seconds(10);
 constexpr milliseconds kUserPatience = std::chrono::minutes(5);
+constexpr std::size_t kLongestWords = 4000, kLongestCharacter = 4;  // characters, bytes of one
 
 // What a model wrote, as a person is shown it: line by line, nothing hidden (bidi, escapes), not endless.
 std::string shown(std::string_view text) {
@@ -171,14 +176,20 @@ QuestionOutcome Client::decide(const Opinion& opinion, const ToolRequest& reques
     const std::lock_guard lock(mutex_);
     if (approved_.contains(key)) return {{}, ReviewAnswer::kSession, "approval"};
   }
-  const Json schema{{"type", "object"},
-                    {"properties",
-                     {{"remember",
-                       {{"type", "string"},
-                        {"title", "Remember"},
-                        {"description", "once: this time; session: the very same act, until the server ends"},
-                        {"enum", {"once", "session"}},
-                        {"default", "once"}}}}}};
+  Json properties{{"remember",
+                   {{"type", "string"},
+                    {"title", "Remember"},
+                    {"description", "once: this time; session: the very same act, until the server ends"},
+                    {"enum", {"once", "session"}},
+                    {"default", "once"}}}};
+  if (question.asks_for_words)
+    properties["task"] = {{"type", "string"},
+                          {"title", "What did you ask for?"},
+                          {"description",
+                           "May stay empty. Your task in your words, not the agent's: later acts are compared with it, and you are "
+                           "asked less"},
+                          {"maxLength", kLongestWords}};
+  const Json schema{{"type", "object"}, {"properties", std::move(properties)}};
   const std::string message = format("Let {} do this in the sandbox{}?\n\n{}\nWhy you are asked: {}", request.tool,
                                      question.workspace.empty() ? "" : " of " + belljar::quoted(question.workspace),
                                      shown(act_text(request)), escaped(opinion.reason + question.evidence));
@@ -189,11 +200,16 @@ QuestionOutcome Client::decide(const Opinion& opinion, const ToolRequest& reques
   if (!answer->is_object() || answer->value("action", Json()) != "accept")
     return refused("the user said no", "ask the user what to do instead", "client");
   const auto content = answer->find("content");
-  if (content == answer->end() || !content->is_object() || content->value("remember", Json()) != "session")
-    return {{}, ReviewAnswer::kOnce, "client"};
+  if (content == answer->end() || !content->is_object()) return {{}, ReviewAnswer::kOnce, "client"};
+  QuestionOutcome allowed{{}, ReviewAnswer::kOnce, "client"};
+  const Json words = question.asks_for_words ? content->value("task", Json()) : Json();
+  if (words.is_string() && words.get_ref<const std::string&>().size() <= kLongestWords * kLongestCharacter)
+    allowed.user_words = words;
+  if (content->value("remember", Json()) != "session") return allowed;
   const std::lock_guard lock(mutex_);
   approved_.insert(key);
-  return {{}, ReviewAnswer::kSession, "client"};
+  allowed.answer = ReviewAnswer::kSession;
+  return allowed;
 }
 
 }  // namespace belljar::mcp

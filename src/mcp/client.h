@@ -26,7 +26,8 @@ namespace belljar::mcp {
 // The parts of a question besides the act and the reason.
 struct Question {
   std::string workspace;
-  std::string evidence;  // for the person alone: what it quotes may speak to a model
+  std::string evidence;         // for the person alone: what it quotes may speak to a model
+  bool asks_for_words = false;  // nobody knows what the user wants: the form has a field for it that may stay empty
 };
 
 // Safe from any thread.

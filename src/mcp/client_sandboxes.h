@@ -15,6 +15,7 @@
 
 #include "belljar/call_record.h"
 #include "belljar/cancel.h"
+#include "belljar/content_policy.h"
 #include "belljar/redact.h"
 #include "belljar/result.h"
 #include "belljar/review.h"
@@ -33,7 +34,8 @@ struct Opinion {
 // The answer to a question whether an act may be done.
 struct QuestionOutcome : ToolVerdict {
   ReviewAnswer answer = ReviewAnswer::kDeny;
-  std::string by;  // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
+  std::string by;          // who answered, one word: "client", "person", "timeout", "approval" (an earlier answer), "nobody"
+  std::string user_words;  // what the person asked for, where they said so
 };
 // Judges an act by the rules, before anybody is asked. Called from any thread.
 using Judge = std::function<Opinion(const ToolRequest&)>;
@@ -71,6 +73,7 @@ using SandboxMaker = std::function<Result<SandboxSetup>(const SandboxSpec&, cons
 struct Call {
   std::string conversation;
   std::optional<ToolVerdict> verdict;  // unset: nobody was asked
+  const Withheld* reveals = nullptr;   // what it wants to see, where that was withheld
 };
 
 // Where an act would be done, and how it is recorded.

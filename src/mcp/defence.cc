@@ -9,7 +9,11 @@
 // A result is remembered as it was and shown as the content policy has it. The other order would lose the
 // strings that the policy took out, and just those may turn up in a later call. In a structured result each
 // string is treated by itself, since JSON cannot be wrapped in delimiters; what was found in the whole is
-// acted on in every part.
+// acted on in every part. Of passages that were described in the whole, each line is looked for in the parts:
+// a search result has them one by one.
+//
+// A description names an id, under which the passage is kept. Showing it is a call of its own that a person is
+// asked about, since a text could tell the model to ask for what was withheld from it.
 //
 // A review is a file in a queue that a person answers with `belljar review`. The call waits for a while and
 // is then refused with the advice to repeat it; the same call made again finds the answer. `waiting_` joins
@@ -41,6 +45,7 @@
 #include "belljar/turn.h"
 #include "detect/detect.h"
 #include "guard/call.h"
+#include "guard/passages.h"
 #include "mcp/rpc.h"
 
 namespace belljar::mcp {
@@ -79,8 +84,12 @@ std::string text_of(const Json& arguments, const char* key) {
 
 std::string name_of(const ToolSpec& tool, const Json& arguments) {
   constexpr std::size_t kLongest = 200;
-  for (const char* key : {"path", "command", "pattern", "text", "id"}) {
+  for (const char* key : {"path", "command"}) {
     if (std::string text = text_of(arguments, key); !text.empty()) return text.substr(0, kLongest);
+  }
+  // What was looked for is no file's name: it must not be taken for one that agents read.
+  for (const char* key : {"pattern", "text", "id"}) {
+    if (const std::string text = text_of(arguments, key); !text.empty()) return tool.name + " " + text.substr(0, kLongest);
   }
   return tool.name;
 }
@@ -121,7 +130,11 @@ std::string words_of(const Judgement& judgement) {
 }
 
 Defence::Defence(DefenceOptions options)
-    : options_(std::move(options)), session_("mcp-" + random_hex(12)), gate_(ContentGate::create(options_.content)) {}
+    : options_(std::move(options)),
+      session_("mcp-" + random_hex(12)),
+      gate_(ContentGate::create(options_.content)),
+      task_(options_.task),
+      task_version_(options_.task.empty() ? 0 : 1) {}
 
 std::string Defence::rules_for_model() const {
   if (options_.level == DefenceLevel::kOff) return {};
@@ -142,22 +155,41 @@ Defence::Memory& Defence::memory_of(const std::string& conversation) {
   if (known == memories_.end())
     memory.was_forgotten = forgotten_.size() >= kMostForgotten || forgotten_.contains(std::hash<std::string>{}(name));
   memory.used = ++clock_;
-  if (known == memories_.end() && !options_.task.empty()) {
-    memory.user_words = options_.task;
-    memory.early.push_back({.source = TextSource::kUser, .name = "user", .text = options_.task});
+  if (memory.task_version != task_version_) {
+    memory.task_version = task_version_;
+    hear(memory, task_);
   }
   return memory;
+}
+
+void Defence::hear(Memory& memory, const std::string& user_words) {
+  if (user_words.empty() || user_words == memory.user_words) return;
+  memory.user_words = user_words;
+  Entered words{.source = TextSource::kUser, .name = "user", .text = user_words};
+  if (memory.turn) memory.turn->entered(std::move(words));
+  else memory.early.push_back(std::move(words));
+}
+
+void Defence::set_task(std::string user_words) {
+  const std::lock_guard lock(mutex_);
+  task_ = std::move(user_words);
+  ++task_version_;
+}
+
+void Defence::add_user_words(const std::string& conversation, const std::string& user_words) {
+  const std::lock_guard lock(mutex_);
+  hear(memory_of(conversation), user_words);
+}
+
+bool Defence::knows_user_words(const std::string& conversation) {
+  const std::lock_guard lock(mutex_);
+  return !memory_of(conversation).user_words.empty();
 }
 
 std::string Defence::note_user_words(const std::string& conversation, const std::string& user_words) {
   const std::lock_guard lock(mutex_);
   if (!conversation.empty()) conversation_ = conversation;
-  Memory& memory = memory_of(conversation_);
-  if (user_words.empty() || user_words == memory.user_words) return conversation_;
-  memory.user_words = user_words;
-  Entered words{.source = TextSource::kUser, .name = "user", .text = user_words};
-  if (memory.turn) memory.turn->entered(std::move(words));
-  else memory.early.push_back(std::move(words));
+  hear(memory_of(conversation_), user_words);
   return conversation_;
 }
 
@@ -276,6 +308,48 @@ QuestionOutcome Defence::review(const ToolRequest& request, const Judgement& jud
                  made.by);
 }
 
+// Keeps it, and says how it can be seen.
+std::string Defence::keep(const Withheld& passage) const {
+  const std::string id = reveals() ? withheld_.keep(passage) : "";
+  if (id.empty()) return {};
+  return format("{} with reveal=\"{}\" shows them as data{}", options_.revealer, id,
+                options_.content.reveal == RevealRule::kAsk ? ", if a person allows it" : "");
+}
+
+// Lines that stand in a passage of the whole are withheld here, too, each run of them as one.
+std::string Defence::without_lines(std::string_view part, const std::vector<Withheld>& whole, const Entered& what) const {
+  constexpr std::size_t kWorthIt = 16;
+  std::string text, run;
+  const Withheld* found = nullptr;
+  const auto put_run = [&] {
+    if (found == nullptr) return;
+    const bool ended = run.ends_with('\n');
+    if (ended) run.pop_back();
+    const Withheld passage{.source = what.source, .name = what.name, .text = run, .signs = found->signs};
+    text += guard::description_of(passage, keep(passage)) + (ended ? "\n" : "");
+    run.clear();
+    found = nullptr;
+  };
+  for (std::size_t at = 0; at < part.size();) {
+    const std::size_t end = std::min(part.find('\n', at), part.size());
+    const std::string_view line = part.substr(at, end - at), with_end = part.substr(at, end - at + 1);
+    const auto holder =
+        line.size() < kWorthIt
+            ? whole.end()
+            : std::ranges::find_if(whole, [&](const Withheld& passage) { return passage.text.find(line) != std::string::npos; });
+    if (holder != whole.end()) {
+      found = &*holder;
+      run += with_end;
+    } else {
+      put_run();
+      text += with_end;
+    }
+    at = end + 1;
+  }
+  put_run();
+  return text;
+}
+
 // Each string on its own; and what was found in the whole is acted on in each part of the content, found there again or not.
 void Defence::act_on_parts(const ContentShown& whole, const Entered& what, Json& structured,
                            std::vector<std::string>& notes) const {
@@ -292,11 +366,13 @@ void Defence::act_on_parts(const ContentShown& whole, const Entered& what, Json&
   const auto gate = ContentGate::create({.workspace = rule, .network = rule, .tool = rule, .mark = given.mark});
   const auto name_gate = ContentGate::create({.workspace = names, .network = names, .tool = names, .mark = given.mark});
   if (!gate || !name_gate) return structured.clear();
+  const Withhold withhold = [this](const Withheld& passage) { return keep(passage); };
   each_string(structured, "", [&](const std::string& key, std::string& part) {
     const Entered entered{.source = what.source, .name = what.name, .text = part};
     const bool content = is_content_key(key);
-    ContentShown shown = content ? gate_->apply(entered) : name_gate->apply(entered);
-    if (content && done > shown.done) shown = gate->apply(entered);
+    ContentShown shown = content ? gate_->apply(entered, withhold) : name_gate->apply(entered, withhold);
+    if (content && done == ContentAction::kDescribe) shown.text = without_lines(shown.text, whole.withheld, what);
+    else if (content && done > shown.done) shown = gate->apply(entered, withhold);
     // Said once, of the whole or of its first part.
     if (notes.empty() && shown.done != ContentAction::kPass) notes = std::move(shown.notes);
     part = std::move(shown.text);
@@ -363,12 +439,36 @@ ResultForModel Defence::show(const ToolSpec& tool, const Json& arguments, ToolRe
   if (options_.level != DefenceLevel::kOn) return {std::move(what.text), std::move(structured), {}};
   const std::string nonce = random_hex(12);
   if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
-  ContentShown shown = gate_->apply(what);
+  const ContentShown shown = gate_->apply_to_result(what, done.own_from, [this](const Withheld& passage) { return keep(passage); });
   ResultForModel result{.structured = std::move(structured), .notes = shown.notes};
   act_on_parts(shown, what, result.structured, result.notes);
   result.text =
       detect::wrap_result({.tool = tool.name, .source = static_cast<detect::Source>(what.source), .content = shown.text}, nonce);
   return result;
+}
+
+bool Defence::reveals() const noexcept {
+  return options_.level == DefenceLevel::kOn && !options_.revealer.empty() && gate_ && gate_->reveals();
+}
+
+Judgement Defence::judge_reveal(const Withheld& passage) const {
+  return options_.content.reveal == RevealRule::kAllow ? Judgement{} : belljar::judge_reveal(passage);
+}
+
+ResultForModel Defence::reveal(const Withheld& passage, const std::string& conversation) {
+  const std::string nonce = random_hex(12);
+  if (!gate_ || nonce.empty()) return {"[The content is withheld: it cannot be wrapped.]", Json::object(), {}};
+  {
+    const std::lock_guard lock(mutex_);
+    remember(memory_of(conversation), {.source = passage.source, .name = passage.name, .text = passage.text}, Json::object());
+  }
+  const std::string text = gate_->reveal(passage);
+  // The name may be what speaks.
+  const std::string name = gate_->apply({.source = passage.source, .name = "", .text = passage.name}).text;
+  return {.text = detect::wrap_result(
+              {.tool = options_.revealer, .source = static_cast<detect::Source>(passage.source), .content = text}, nonce),
+          .structured = {{"path", name}, {"size", passage.text.size() + passage.left_out}, {"content", text}},
+          .notes = {format("{} bytes of {} that were withheld are shown", passage.text.size(), belljar::quoted(passage.name))}};
 }
 
 }  // namespace belljar::mcp

@@ -1,5 +1,5 @@
 // Versions, methods, batches, threads and cancellation of one MCP session. Tools and resources are in
-// calls.cc.
+// calls.cc, the user's words in user_words.cc.
 //
 // One thread reads messages (receive). It must never wait for what a message asks, or a ping and the
 // cancellation of a slow call would be read too late. So `tools/call` and `resources/read` get a thread of
@@ -78,6 +78,13 @@ struct Batch {
   std::size_t missing = 0;
 };
 
+// The tools of documents are to the letter: none of them has an argument of ours.
+DefenceOptions defence_of(const SessionOptions& options) {
+  DefenceOptions defence = options.defence;
+  if (options.tools.texts != ToolTexts::kBelljar) defence.revealer.clear();
+  return defence;
+}
+
 }  // namespace
 
 class Session::StreamScope {
@@ -101,12 +108,13 @@ Session::Session(SessionOptions options, std::function<void(Outgoing)> send)
     : options_(std::move(options)),
       send_(std::move(send)),
       client_([this](const Json& json) { this->send(json); }),
-      defence_(options_.defence),
+      defence_(defence_of(options_)),
       sandboxes_({.make = options_.make,
                   .tools = options_.tools,
                   .decide = [this](const Opinion& opinion, const ToolRequest& request, const ActContext& context,
                                    const Call& call) { return decide(opinion, request, context, call); },
                   .log = [this](std::string_view level, const std::string& text) { log(level, text); }}),
+      task_file_(options_.task_file),
       log_level_(level_of("info")) {}
 
 void Session::send(const Json& json, std::uint64_t stream) {
@@ -178,6 +186,8 @@ void Session::handle_request(Message&& request, const Reply& reply) {
   if (method == "tools/list") return reply(make_result(request.id, list_tools()));
   if (method == "tools/call") return call_tool(request, reply);
   if (method == "resources/read") return read_resource(request, reply);
+  if (options_.task_prompt && method == "prompts/list") return reply(make_result(request.id, list_prompts()));
+  if (options_.task_prompt && method == "prompts/get") return get_prompt(request, reply);
   if (method == "resources/templates/list") return reply(make_result(request.id, {{"resourceTemplates", Json::array()}}));
   if (method == "resources/list") {
     const auto one = [](std::string_view name, std::string_view doc) {
@@ -207,11 +217,13 @@ Json Session::initialize(const Json& params) {
   for (const std::string_view version : kVersions) {
     if (asked == version) protocol_ = version;
   }
-  if (const auto capabilities = params.find("capabilities"); capabilities != params.end() && capabilities->is_object())
-    client_.set_capabilities(*capabilities);
+  if (const auto theirs = params.find("capabilities"); theirs != params.end() && theirs->is_object())
+    client_.set_capabilities(*theirs);
+  Json capabilities{{"tools", Json::object()}, {"resources", Json::object()}, {"logging", Json::object()}};
+  if (options_.task_prompt) capabilities["prompts"] = Json::object();
   return {
       {"protocolVersion", protocol_},
-      {"capabilities", {{"tools", Json::object()}, {"resources", Json::object()}, {"logging", Json::object()}}},
+      {"capabilities", std::move(capabilities)},
       {"serverInfo", {{"name", "belljar"}, {"title", "Belljar"}, {"version", options_.version}}},
       {"instructions",
        std::string(
@@ -319,9 +331,10 @@ void Session::close() {
 // In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
 // no room in the trail is not done.
 ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const ActContext& context, const Call& call) {
-  const Judgement judgement = opinion.kind == OpinionKind::kRefuse
-                                  ? Judgement{}
-                                  : defence_.judge(request, context.workspace, call.conversation, context.files);
+  const Judgement judgement =
+      opinion.kind == OpinionKind::kRefuse ? Judgement{}
+      : call.reveals != nullptr            ? defence_.judge_reveal(*call.reveals)
+                                           : defence_.judge(request, context.workspace, call.conversation, context.files);
   const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
   const std::string rule = opinion.kind == OpinionKind::kAsk ? opinion.reason : "";
   const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");
@@ -342,7 +355,9 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   if (record.verdict == CallOutcome::kRun) return {};
   const std::string words = suspicious ? words_of(judgement) : "";
   if (suspicious)
-    log("warning", format("{} looks like an obeyed injection, {}: {}", request.tool, to_string(judgement.advice), words));
+    log("warning", format("{} {}, {}: {}", request.tool,
+                          call.reveals != nullptr ? "asks for what was withheld" : "looks like an obeyed injection",
+                          to_string(judgement.advice), words));
   const ReviewContext around{context.workspace, rule, context.secrets};
   if (blocked) {
     defence_.record(request, judgement, ReviewAnswer::kDeny, "validator", around);
@@ -351,10 +366,11 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   }
   const bool by_client = client_.can_be_asked();
   QuestionOutcome answered =
-      by_client
-          ? client_.decide({.kind = OpinionKind::kAsk, .reason = reason}, request,
-                           {.workspace = context.workspace, .evidence = suspicious ? words.substr(judgement.reason.size()) : ""})
-          : defence_.review(request, suspicious ? judgement : Judgement{}, around);
+      by_client ? client_.decide({.kind = OpinionKind::kAsk, .reason = reason}, request,
+                                 {.workspace = context.workspace,
+                                  .evidence = suspicious ? words.substr(judgement.reason.size()) : "",
+                                  .asks_for_words = defence_.judges() && !defence_.knows_user_words(call.conversation)})
+                : defence_.review(request, suspicious ? judgement : Judgement{}, around);
   if (by_client && answered.by != "approval")
     defence_.record(request, suspicious ? judgement : Judgement{}, answered.answer, answered.by, around);
   record.answer = to_string(answered.answer);
@@ -362,17 +378,8 @@ ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, 
   record.reason = answered.reason;
   record.number = *number;
   if (const auto told = context.record ? context.record(record) : Result<std::int64_t>(-1); !told) return unrecorded(told.error());
+  if (answered.allowed && !answered.user_words.empty()) defence_.add_user_words(call.conversation, answered.user_words);
   return answered;
-}
-
-std::string Session::note_meta(const Json& params) {
-  const auto meta = params.find("_meta");
-  if (meta == params.end() || !meta->is_object()) return defence_.note_user_words({}, {});
-  const auto text = [&](const char* key) {
-    const auto found = meta->find(key);
-    return found != meta->end() && found->is_string() ? found->get<std::string>() : std::string();
-  };
-  return defence_.note_user_words(text("belljar/conversation"), text("belljar/user"));
 }
 
 void Session::remember(const std::vector<Violation>& violations, const std::string& entry) {

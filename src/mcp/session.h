@@ -28,6 +28,7 @@
 #include "mcp/client_sandboxes.h"
 #include "mcp/defence.h"
 #include "mcp/rpc.h"
+#include "mcp/task_file.h"
 
 namespace belljar::mcp {
 
@@ -40,6 +41,10 @@ struct SessionOptions {
   // The sandboxes have transactions: the tools that take snapshots are offered.
   bool transactions = false;
   DefenceOptions defence;
+  // A file of the user's with the user's newest words, looked at before each call; empty: none.
+  std::string task_file;
+  // A prompt `task` is offered, whose argument is the user's words. For clients in which no model gets prompts.
+  bool task_prompt = false;
 };
 
 // What a session says. `stream`: which receive() it belongs to, 0 where it belongs to none; `last`: nothing more belongs to that
@@ -89,9 +94,12 @@ class Session {
   void handle_notification(const Message& message);
   Json initialize(const Json& params);
   Json list_tools() const;
+  static Json list_prompts();
+  void get_prompt(const Message& request, const Reply& reply);
   void call_tool(const Message& request, const Reply& reply);
   Json run_tool(const std::string& name, Json arguments, const Json& params, const CancelToken& cancel,
                 const std::string& conversation);
+  Json show_withheld(ClientSandbox& entry, const Json& id, const CancelToken& cancel, const std::string& conversation);
   Result<Json> run_own_tool(const std::string& name, const Json& arguments, const CancelToken& cancel);
   static Result<Json> take_snapshot(ClientSandbox& entry, const std::string& name);
   static Result<Json> roll_back(ClientSandbox& entry, const std::optional<std::string>& to);
@@ -122,6 +130,7 @@ class Session {
   Defence defence_;
   ClientSandboxes sandboxes_;
   std::string protocol_;  // of the reading thread: negotiated; empty before
+  TaskFile task_file_;    // of the reading thread
   std::atomic<int> log_level_;
   std::atomic<bool> closed_{false};
   std::mutex streams_mutex_;

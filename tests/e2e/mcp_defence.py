@@ -68,7 +68,7 @@ def a_poisoned_file_is_shown_as_data_and_what_obeys_it_is_blocked():
         opened = re.match(r'<tool_result_(\w{24}) name="read_file" source="workspace" trust="data">\n', words(first))
         assert opened and words(first).endswith('\n</tool_result_' + opened[1] + '>'), words(first)
         assert opened[1] not in words(second), 'a nonce is used once'
-        assert 'Monday' in words(first) and 'a line was taken out' in words(first)
+        assert 'Monday' in words(first) and '[withheld: ' in words(first)
         assert 'evil' not in words(first) and 'evil' not in json.dumps(first['structuredContent'])
         assert any('the detector finds an injection' in line for line in peer.logged), peer.logged
         refused = peer.call('bash', command=STEAL)

@@ -33,6 +33,22 @@ TEST_F(McpDefence, AClientThatObeysWhatItReads) {
   EXPECT_EQ(left.report(), "");
 }
 
+TEST_F(McpDefence, WhatIsWithheldAndWhoseWordsCount) {
+  BELLJAR_NEEDS(program("python3"));
+  const Leftovers left;
+  const std::string script = std::string(kSourceDir) + "/tests/e2e/mcp_withheld.py";
+  const Outcome outcome =
+      run({"python3", "-B", script, kBelljar, workspace_.path()}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome;
+  for (const char* part : {"a_passage_is_described_and_the_rest_is_shown", "a_person_decides_whether_it_is_seen",
+                           "without_a_client_that_asks_a_review_does", "an_id_is_one_sessions", "the_policy_may_say_otherwise",
+                           "files_for_agents_are_read_as_such", "a_file_brings_the_users_words",
+                           "a_file_that_commands_may_write_is_no_word_of_the_users",
+                           "a_prompt_brings_them_where_the_command_line_says_so", "who_is_asked_may_say_what_was_wanted"})
+    EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
+  EXPECT_EQ(left.report(), "");
+}
+
 TEST_F(McpDefence, AWrongOptionIsToldAtOnce) {
   const TempDir place;
   const std::string summary = place.write("content.toml", "[network]\naction = \"summarise\"\n");
@@ -46,6 +62,8 @@ TEST_F(McpDefence, AWrongOptionIsToldAtOnce) {
       {{"--content", summary}, "cannot summarise content of the source `network`"},
       {{"--content", fine, "--defence", "off"}, "do nothing with --defence off"},
       {{"--task", "x", "--defence", "off"}, "--task does nothing with --defence off"},
+      {{"--task-file", "x", "--defence", "off"}, "--task-file does nothing with --defence off"},
+      {{"--task-prompt", "--defence", "off"}, "--task-prompt does nothing with --defence off"},
       {{"--content", fine, "--defence", "judge"}, "--content needs --defence on"},
       {{"--review-wait", "soon"}, "--review-wait cannot be"},
       {{"--guardian-model", "m"}, "needs --guardian-url"},

@@ -5,14 +5,14 @@ import threading
 
 
 class Peer:
-    def __init__(self, argv, capabilities=None, answer=None, env=None, cwd=None, roots=()):
+    def __init__(self, argv, capabilities=None, answer=None, content=None, env=None, cwd=None, roots=()):
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env, cwd=cwd)
-        self.answer = answer  # what is said to elicitation/create
+        self.answer, self.content = answer, content  # what is said to elicitation/create
         self.roots = roots  # what is said to roots/list
-        self.asked, self.logged, self.serial = [], [], 0
+        self.asked, self.forms, self.logged, self.serial = [], [], [], 0
         result = self.request('initialize', {'protocolVersion': '2025-06-18', 'capabilities': capabilities or {},
                                              'clientInfo': {'name': 'test', 'version': '1'}})
-        self.instructions = result['instructions']
+        self.instructions, self.capabilities = result['instructions'], result['capabilities']
         self.write({'method': 'notifications/initialized'})
 
     def __enter__(self):
@@ -36,14 +36,16 @@ class Peer:
             message = json.loads(line)
             if message.get('method') == 'elicitation/create':
                 self.asked.append(message['params']['message'])
-                self.write({'id': message['id'], 'result': {'action': self.answer}})
+                self.forms.append(message['params']['requestedSchema']['properties'])
+                content = {'content': self.content} if self.content else {}
+                self.write({'id': message['id'], 'result': {'action': self.answer, **content}})
             elif message.get('method') == 'roots/list':
                 self.write({'id': message['id'], 'result': {'roots': [{'uri': 'file://' + root} for root in self.roots]}})
             elif message.get('method') == 'notifications/message':
                 self.logged.append(message['params']['data'])
             elif message.get('id') == self.serial and 'method' not in message:
-                assert 'result' in message, message
-                return message['result']
+                assert 'result' in message or 'error' in message, message
+                return message['result'] if 'result' in message else message
 
     def call(self, name, /, meta=None, **arguments):
         params = {'name': name, 'arguments': arguments}

@@ -54,7 +54,7 @@ TEST_F(Mcp, TheOfficialClientUsesIt) {
       run({"node", script, kBelljar, work.path(), rules}, {.stdin_is = Input::kNull, .timeout = std::chrono::minutes(4)});
   EXPECT_EQ(outcome.exit_code, 0) << outcome;
   for (const char* part : {"tools", "background", "progress_and_cancellation", "concurrent", "resources_and_logging", "elicitation",
-                           "roots", "sandboxes", "http", "documents"})
+                           "withheld", "words", "roots", "sandboxes", "http", "documents"})
     EXPECT_NE(outcome.out.find(std::string("ok ") + part + "\n"), std::string::npos) << part << outcome;
   EXPECT_EQ(left.report(), "");
 }

@@ -26,7 +26,7 @@ TEST(ContentPolicy, EachSourceHasItsRule) {
 }
 
 TEST(ContentPolicy, StripTakesOutWhatNoReaderSees) {
-  const std::string toml = "[network]\naction = \"strip\"\n";
+  const std::string toml = "[network]\naction = \"strip\"\nsuspicious = \"strip\"\n";
   EXPECT_EQ(shown(toml, "a<!-- secret -->b"), "ab");
   EXPECT_EQ(shown(toml, "a<!-- open"), "a");
   EXPECT_EQ(shown(toml, "x <div style=\"display: none\">hidden</div> y"), "x  y");
@@ -57,7 +57,12 @@ TEST(ContentPolicy, TheMarkCannotBeInTheContent) {
             "ab\xEE\x80\x80"
             "c");
   EXPECT_NE(gate("[network]\naction = \"datamark\"\n").system_prompt_rules(), "");
-  EXPECT_EQ(gate("").system_prompt_rules(), "");
+  const auto none = ContentGate::create({.workspace = {.suspicious = ContentAction::kPass},
+                                         .network = {.suspicious = ContentAction::kStrip},
+                                         .tool = {.suspicious = ContentAction::kRefuse}});
+  EXPECT_EQ(none->system_prompt_rules(), "");
+  EXPECT_NE(gate("").system_prompt_rules().find("[withheld: ...]"), std::string::npos);
+  EXPECT_NE(gate("").system_prompt_rules().find("stands between the words"), std::string::npos) << "of what is revealed";
   EXPECT_FALSE(ContentGate::create({.mark = "ab"}));
   EXPECT_TRUE(ContentGate::create({.mark = "^"}));
 }

@@ -60,7 +60,8 @@ void add_agent_options(const OptionParser& command, AgentFlags& flags) {
       .not_empty()
       .repeatable()
       .type_name("FILE");
-  text("--content", flags.content, "FILE", "What the model is shown of results (TOML): pass, strip, datamark or refuse, by source");
+  text("--content", flags.content, "FILE",
+       "What the model is shown of results (TOML): pass, strip, datamark, describe or refuse, by source");
   add_guardian_options(command, flags.guardian);
   text("--review-wait", flags.review_wait, "TIME",
        "Without a terminal: what is to be asked waits so long for `belljar review answer`. Default: it is refused at once");

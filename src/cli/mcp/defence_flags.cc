@@ -18,6 +18,7 @@
 #include "cli/command_line.h"
 #include "cli/load.h"
 #include "mcp/defence.h"
+#include "mcp/task_file.h"
 
 namespace belljar::cli {
 namespace {
@@ -35,9 +36,18 @@ Result<mcp::DefenceLevel> level_of(const std::string& word, ToolTexts texts) {
   return cannot_be("--defence", word, "on, judge, off");
 }
 
-ContentPolicy default_content() {
-  const ContentRule rule{.action = ContentAction::kPass, .suspicious = ContentAction::kStrip};
-  return {.workspace = rule, .network = rule, .tool = rule};
+// What says what the user wants.
+Result<void> check_words(const DefenceFlags& flags, bool off) {
+  const char* const option = !flags.task.empty()        ? "--task"
+                             : !flags.task_file.empty() ? "--task-file"
+                             : flags.task_prompt        ? "--task-prompt"
+                                                        : nullptr;
+  if (off && option != nullptr)
+    return Error(Code::kInvalidArgument, format("{} does nothing with --defence off", option)).next("leave --defence out");
+  if (!flags.task.empty() && !flags.task_file.empty())
+    return Error(Code::kInvalidArgument, "--task and --task-file say two things").next("leave one out");
+  BELLJAR_TRY(mcp::TaskFile(flags.task_file).changed());
+  return {};
 }
 
 }  // namespace
@@ -46,13 +56,15 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
   command
       .add_option(
           "--defence", flags.level,
-          "Against instructions in what tools bring in. on (the default): results stand between delimiters, what reads like "
-          "an instruction is taken out, and calls are judged by where their strings came from: blocked, or put to a "
+          "Against instructions in what tools bring in. on (the default): results stand between delimiters, in the place of what "
+          "reads like a planted instruction stands a note of it, and calls are judged by where their strings came from: blocked, "
+          "or put to a "
           "person through the client or `belljar review`. judge: only the calls (the default with --texts). off")
       .type_name("LEVEL");
   command
       .add_option("--content", flags.content,
-                  "What a model sees of content, by source (TOML: [workspace], [network], [tool] with action, suspicious, max)")
+                  "What a model sees of content, by source (TOML: [workspace], [network], [tool] with action, suspicious, max; and "
+                  "reveal: who lets it see what was withheld)")
       .type_name("FILE");
   command
       .add_option(
@@ -61,6 +73,14 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
           "then judged by what was asked for, and fewer of them are asked about")
       .not_empty()
       .type_name("TEXT");
+  command
+      .add_option("--task-file", flags.task_file,
+                  "The same from a file, read again when it changes: a hook of the client writes the user's newest prompt there. "
+                  "Nowhere that commands write")
+      .not_empty()
+      .type_name("FILE");
+  command.add_flag("--task-prompt", flags.task_prompt,
+                   "Offer a prompt `task` whose argument is the user's words. Only for a client in which no model gets prompts");
   command
       .add_option("--review-wait", flags.review_wait,
                   "How long a call waits for `belljar review answer` where the client cannot ask (45s; with --texts not at all); "
@@ -71,7 +91,7 @@ void add_defence_options(const OptionParser& command, DefenceFlags& flags) {
 }
 
 Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts texts) {
-  mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .content = default_content(), .task = flags.task};
+  mcp::DefenceOptions options{.level = BELLJAR_TRY(level_of(flags.level, texts)), .task = flags.task};
   // Loops written for the documents' tools give a call half a minute, and show nobody that one waits.
   const std::string usual = texts == ToolTexts::kBelljar ? "45s" : "0s";
   options.review_wait = BELLJAR_TRY(time_of("--review-wait", flags.review_wait.empty() ? usual : flags.review_wait));
@@ -82,8 +102,7 @@ Result<mcp::DefenceOptions> defence_of(const DefenceFlags& flags, ToolTexts text
   }
   if (auto gate = ContentGate::create(options.content); !gate) return std::move(gate).error();
   const bool off = options.level == mcp::DefenceLevel::kOff;
-  if (off && !flags.task.empty())
-    return Error(Code::kInvalidArgument, "--task does nothing with --defence off").next("leave --defence out");
+  BELLJAR_CHECK(check_words(flags, off));
   if (off && (!flags.content.empty() || !flags.guardian.url.empty()))
     return Error(Code::kInvalidArgument, "--content and --guardian-url do nothing with --defence off").next("leave --defence out");
   if (options.level == mcp::DefenceLevel::kJudge && !flags.content.empty())

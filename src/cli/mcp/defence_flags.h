@@ -14,10 +14,12 @@
 namespace belljar::cli {
 
 struct DefenceFlags {
-  std::string level;        // --defence; empty: on, and judge with texts of the documents
-  std::string content;      // --content
-  std::string task;         // --task
-  std::string review_wait;  // --review-wait; empty: 45s, and none with texts of the documents
+  std::string level;         // --defence; empty: on, and judge with texts of the documents
+  std::string content;       // --content
+  std::string task;          // --task
+  std::string task_file;     // --task-file
+  bool task_prompt = false;  // --task-prompt
+  std::string review_wait;   // --review-wait; empty: 45s, and none with texts of the documents
   GuardianFlags guardian;
 };
 

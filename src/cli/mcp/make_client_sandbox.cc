@@ -146,6 +146,8 @@ std::vector<OwnFile> own_files_of(const McpFlags& flags, const std::string& work
   if (!defence.content.empty())
     files.push_back(
         {.doing = "obey the content policy", .option = "--content", .path = defence.content, .protection = Protection::kReadOnly});
+  if (!defence.task_file.empty())
+    files.push_back({.doing = "take the user's words from", .option = "--task-file", .path = defence.task_file});
   if (!defence.guardian.key_file.empty())
     files.push_back({.doing = "keep the guardian's key in", .option = "--guardian-key-file", .path = defence.guardian.key_file});
   if (!flags.http.token_file.empty())
@@ -170,7 +172,12 @@ bool is_confined(const Policy& policy) noexcept {
 Result<SandboxPlan> plan_client_sandbox(const McpFlags& flags, const mcp::SandboxSpec& spec) {
   const PolicyFlags policy_flags = BELLJAR_TRY(flags_for(flags, spec));
   SandboxPlan plan{.loaded = BELLJAR_TRY(load_policy(policy_flags))};
+  plan.confined = is_confined(plan.loaded.effective.policy);
   BELLJAR_CHECK(keep_own_files(own_files_of(flags, plan.loaded.context.workspace), plan.loaded));
+  if (!plan.confined && !flags.defence.task_file.empty())
+    return Error(Code::kInvalidArgument, format("cannot take the user's words from {}", belljar::quoted(flags.defence.task_file)))
+        .reason("no sandbox of ours holds the commands, and they could write there what the user is said to have said")
+        .next("leave --task-file out, or choose a mode with a sandbox");
   plan.config.policy = plan.loaded.effective.policy;
   plan.config.origins = plan.loaded.effective.origins;
   plan.config.workspace = plan.loaded.context.workspace;
@@ -179,7 +186,6 @@ Result<SandboxPlan> plan_client_sandbox(const McpFlags& flags, const mcp::Sandbo
   plan.config.fallback = plan.config.policy.fallback;
   // Several clients, whose sandboxes last: elsewhere one user looks at one of them.
   if (!flags.http.address.empty()) plan.config.siblings = Siblings::kHidden;
-  plan.confined = is_confined(plan.config.policy);
   // Honoured here, before the sandbox: it has no other way to hold them.
   const Commands commands = std::exchange(plan.config.policy.commands, {});
   plan.rules = BELLJAR_TRY(load_rules(flags, commands, plan.config.origins, plan.config.workspace));

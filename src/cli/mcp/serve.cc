@@ -116,7 +116,9 @@ int serve(const McpFlags& flags) {
                               .version = BELLJAR_VERSION,
                               .roots_are_workspace = !has_workspace,
                               .transactions = has_transaction(flags),
-                              .defence = *std::move(defence)};
+                              .defence = *std::move(defence),
+                              .task_file = flags.defence.task_file,
+                              .task_prompt = flags.defence.task_prompt};
   return http ? serve_many(options, *std::move(settings)) : serve_one(std::move(options));
 }
 
