@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <string_view>
 
+#include "detect/work.h"
+
 namespace belljar::detect {
 namespace {
 
@@ -20,6 +22,7 @@ constexpr Style kStyles[] = {{"display", "none"}, {"display", " none"},     {"fo
 }  // namespace
 
 Concealed::Concealed(std::string_view text) {
+  count_steps(3 * text.size());
   for (std::size_t i = text.find('<'); i != std::string_view::npos; i = text.find('<', i + 1)) {
     if (text.substr(i).starts_with(kOpens)) opened_.push_back({i, i + kOpens.size()});
   }

@@ -19,6 +19,7 @@
 #include "base/encoding.h"
 #include "detect/ascii.h"
 #include "detect/normal.h"
+#include "detect/work.h"
 
 namespace belljar::detect {
 namespace {
@@ -37,13 +38,14 @@ constexpr Base64 kBase64;
 
 inline int base64_value(char c) noexcept { return kBase64.values[static_cast<unsigned char>(c)]; }
 
+bool is_control(char c) noexcept { return static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t' && c != '\r'; }
+
 // Mostly letters and blanks, no control characters: noise is not. Scripts without blanks have to be well spelled instead.
 bool reads_like_text(std::string_view text) noexcept {
   std::size_t fine = 0;
   for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (byte < 0x20 && c != '\n' && c != '\t' && c != '\r') return false;
-    if (is_letter(c) || c == ' ' || byte >= 0x80) ++fine;
+    if (is_control(c)) return false;
+    if (is_letter(c) || c == ' ' || static_cast<unsigned char>(c) >= 0x80) ++fine;
   }
   return text.size() >= 12 && fine * 10 >= text.size() * 7 && (text.find(' ') != std::string_view::npos || is_utf8(text));
 }
@@ -53,6 +55,7 @@ class Decoder {
   explicit Decoder(std::string_view text) : text_(text) {}
 
   std::vector<Layer> run() {
+    count_steps(2 * text_.size());
     runs();
     percent_and_entities();
     for (Layer& layer : open_spellings(text_)) add(std::move(layer.how), std::move(layer.text), layer.begin, layer.end);
@@ -86,9 +89,11 @@ class Decoder {
       next = end;
     }
   }
+  // Most long runs are hashes, keys and pictures: the first byte that no text has ends the decoding, and that comes soon.
   void decode_run(std::size_t begin, std::size_t end) {
     std::string run(text_.substr(begin, end - begin));
-    std::erase(run, '\n');
+    count_steps(3 * run.size());
+    if (run.find('\n') != std::string::npos) std::erase(run, '\n');
     const bool hex = std::ranges::all_of(run, [](char c) { return hex_digit(c) >= 0; });
     std::string text = hex ? from_hex(run) : from_base64(run);
     if (reads_like_text(text)) return add(hex ? "hexadecimal" : "base64", std::move(text), begin, end);
@@ -97,7 +102,10 @@ class Decoder {
   }
   static std::string from_hex(std::string_view run) {
     std::string text;
-    for (std::size_t i = 0; i + 1 < run.size(); i += 2) text += static_cast<char>(hex_digit(run[i]) * 16 + hex_digit(run[i + 1]));
+    for (std::size_t i = 0; i + 1 < run.size(); i += 2) {
+      text += static_cast<char>(hex_digit(run[i]) * 16 + hex_digit(run[i + 1]));
+      if (is_control(text.back())) return {};
+    }
     return text;
   }
   static std::string from_base32(std::string_view run) {  // RFC 4648
@@ -107,7 +115,9 @@ class Decoder {
     for (const char c : run) {
       if (!((c >= 'A' && c <= 'Z') || (c >= '2' && c <= '7'))) return {};
       bits = (bits << 5U) | static_cast<std::uint32_t>(c >= 'A' ? c - 'A' : c - '2' + 26);
-      if ((count += 5) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+      if ((count += 5) < 8) continue;
+      text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+      if (is_control(text.back())) return {};
     }
     return text;
   }
@@ -117,7 +127,9 @@ class Decoder {
     int count = 0;
     for (const char c : run) {
       bits = (bits << 6U) | static_cast<std::uint32_t>(base64_value(c));
-      if ((count += 6) >= 8) text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+      if ((count += 6) < 8) continue;
+      text += static_cast<char>((bits >> static_cast<unsigned>(count -= 8)) & 0xFFU);
+      if (is_control(text.back())) return {};
     }
     return text;
   }
@@ -127,6 +139,7 @@ class Decoder {
     std::string text;
     std::size_t count = 0, begin = 0, end = 0;  // of the stretch
     const auto close = [&] {
+      count_steps(text.size());
       if (count >= kFewestEscapes && count * kEvery >= end - begin && reads_like_text(text)) add("escapes", text, begin, end);
       text.clear(), count = 0;
     };

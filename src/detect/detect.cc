@@ -34,6 +34,7 @@
 #include "detect/normal.h"
 #include "detect/signs.h"
 #include "detect/speech.h"
+#include "detect/work.h"
 
 namespace belljar::detect {
 namespace {
@@ -155,6 +156,7 @@ class Reading {
     for (const auto& [full, least] : full_) {
       if (full.data() == name.data() && weight <= least) return false;
     }
+    count_steps(scan_.signs.size());
     std::size_t same = 0;
     Sign* lightest = nullptr;
     for (Sign& sign : scan_.signs) {
@@ -204,16 +206,21 @@ class Reading {
   }
   // What a row says, by what the text says about it: quotes in talk about attacks, and a model that finds nothing there.
   int mention(int weight, std::size_t begin, std::size_t end) const {
-    if (options_.model && layer_ == "text" && !is_hidden(begin) && speech_->doubts(begin, end)) weight /= 2;
+    // A whole override that is spoken as an order stands alone in many attacks: one short line has little that the model adds up.
+    constexpr int kSure = 60;
+    if (options_.model && layer_ == "text" && !is_hidden(begin) && speech_->doubts(begin, end))
+      weight = weight >= kSure ? Scan::kSuspicious : weight / 2;
     return speech_->excuses(begin, end) ? weight / 4 : weight;
   }
 
   void find_phrases() {
     const std::string_view text = plain_.text;
     const PhraseTable& known = phrase_table();
+    count_steps(text.size());
     for (std::size_t i = 0; i + PhraseTable::kFirst <= text.size(); ++i) {
       const std::string_view rest = text.substr(i);
       if (!known.may_begin(PhraseTable::key(rest))) continue;
+      count_steps(PhraseTable::kFirst);
       const Phrase* const phrase = known.beginning(rest);
       if (phrase == nullptr) continue;
       const std::size_t end = i + phrase->text.size();
@@ -225,10 +232,14 @@ class Reading {
   // A picture whose address is to be filled in: what is filled in leaves with it.
   void find_images() {
     const std::string_view text = plain_.text;
+    count_steps(2 * text.size());
+    std::size_t address = 0;  // the next `](`
     for (std::size_t at = text.find("!["); at != std::string_view::npos; at = text.find("![", at + 2)) {
-      const std::size_t close = text.substr(at, 120).find("](");
-      if (close == std::string_view::npos) continue;
-      const std::size_t address = at + close;
+      constexpr std::size_t kLongest = 120;
+      if (address < at) address = text.find("](", at);
+      if (address == std::string_view::npos) return;
+      if (address - at > kLongest) continue;
+      count_steps(kLongest);
       const std::string_view rest = text.substr(address + 2, 200);
       const std::size_t question = rest.find('?');
       const std::size_t value = question == std::string_view::npos ? question : rest.find('=', question);
@@ -293,8 +304,10 @@ bool is_for_agents(std::string_view path) {
 
 Scan scan(std::string_view text, const Options& options) {
   Scan result;
+  steps_of_scan = 0;
   Reading(text, "text", options, result, nullptr).read(0);
   result.score = strongest_group(result.signs);
+  result.work = steps_of_scan;
   std::ranges::sort(result.signs, [](const Sign& left, const Sign& right) {
     return std::tuple(-left.weight, left.begin, std::string_view(left.name)) <
            std::tuple(-right.weight, right.begin, std::string_view(right.name));

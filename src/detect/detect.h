@@ -23,6 +23,7 @@ struct Sign {
 
 struct Scan {
   std::vector<Sign> signs;  // by weight
+  std::uint64_t work = 0;   // steps that it took: grows with the text, and no faster (work.h)
   int score = 0;            // of the strongest group of signs that stand together; 100 and more are cut
   bool suspicious() const noexcept { return score >= kSuspicious; }
   static constexpr int kSuspicious = 50;

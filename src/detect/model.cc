@@ -18,9 +18,10 @@ namespace belljar::detect {
 namespace {
 
 // A row each: kind, name or names, weight.
-constexpr std::string_view kWeightRows =
+constexpr char kWeightRows[] =
 #include "detect/weights.inc"
     ;
+constexpr std::string_view kRows(kWeightRows, sizeof kWeightRows - 1);
 
 template <typename Number>
 Number number_of(std::string_view text) noexcept {
@@ -33,7 +34,7 @@ Number number_of(std::string_view text) noexcept {
 
 Weights::Weights() {
   for (const bool stems : {true, false}) {  // a word's weight has its stem's in it
-    for (std::string_view rows = kWeightRows; !rows.empty();) {
+    for (std::string_view rows = kRows; !rows.empty();) {
       std::string_view row = cut(rows, '\n');
       const std::string_view kind = cut(row, ' ');
       const std::size_t blank = row.rfind(' ');

@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "detect/ascii.h"
+#include "detect/work.h"
 
 namespace belljar::detect {
 namespace {
@@ -155,6 +156,7 @@ class Normaliser {
   }
 
   Plain run() {
+    count_steps(text_.size());
     std::size_t at = 0;
     while ((at = plain_run(at)) < text_.size()) {
       const std::size_t begin = at;
@@ -167,7 +169,10 @@ class Normaliser {
         at = skip_escape(at);
       } else {
         const std::uint32_t code = next_code(text_, at);  // first: it moves `at`
+        const bool opens = code == 0xAB && (size_ == 0 || last() == ' ' || last() == '\n' || last() == '(');
         other(code, begin, at);
+        for (const std::string_view blank : {" ", "\u00A0", "\u202F"})
+          if (opens && text_.substr(at).starts_with(blank)) at += blank.size();
       }
     }
     plain_.text.resize(size_);
@@ -260,6 +265,9 @@ class Normaliser {
       ++hidden_.bidi;
       return mark(begin, end);
     }
+    // The blanks inside of French quotation marks are no part of what is quoted; in German these marks stand the other way round.
+    const bool ends_word = end >= text_.size() || (!is_letter(text_[end]) && static_cast<unsigned char>(text_[end]) < 0x80);
+    if (code == 0xBB && last() == ' ' && ends_word) --size_;
     if (const char c = folded(code); c != 0) return ascii(c, begin);
     if (const char c = lookalike(code); c != 0 && in_latin_word(begin, end)) {
       ++hidden_.confusable;
@@ -277,6 +285,7 @@ class Normaliser {
     put(static_cast<char>(0x80U | (code & 0x3FU)), begin);
   }
   bool in_latin_word(std::size_t begin, std::size_t end) const noexcept {
+    count_steps(24);
     for (std::size_t i = begin, n = 0; i > 0 && n < 12; ++n) {
       const char c = text_[--i];
       if (is_letter(c)) return true;

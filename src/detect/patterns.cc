@@ -6,6 +6,7 @@ namespace belljar::detect {
 namespace {
 
 constexpr auto kDestination = Pattern::Needs::kDestination;
+constexpr auto kSink = Pattern::Needs::kSink;
 constexpr auto kColon = Pattern::Needs::kColon;
 constexpr Roles kAnyModel = kModel | kAi;
 constexpr Roles kAnyOrders = kOrders | kPrompt;
@@ -42,9 +43,10 @@ constexpr Pattern kPatterns[] = {
     {"reader", 35, 35, 4, {kModel, kRead, kThis}},
     {"reader", 35, 35, 4, {kModel, kThis, kRead}},
     {"reader", 50, 45, 6, {kAnyModel, kYou, kRead, kThis}},
-    {"addresses-assistant", 45, 45, 4, {kNotice, kAi}},
-    {"addresses-assistant", 55, 55, 8, {kNotice, kAi, kAnyAct}, kColon},
-    {"addresses-assistant", 30, 15, 4, {kNotice, kModel}},
+    // "Note to the AI", and not "Note: the AI ..."
+    {"addresses-assistant", 45, 45, 4, {kNotice, kAi}, Pattern::Needs::kNoColon},
+    {"addresses-assistant", 55, 55, 8, {kNotice, kAi, kAnyAct}, Pattern::Needs::kColonBehind},
+    {"addresses-assistant", 30, 15, 4, {kNotice, kModel}, Pattern::Needs::kNoColon},
     {"addresses-assistant", 40, 35, 5, {kAi, kMust, kAnyAct}},
     {"addresses-assistant", 30, 15, 5, {kModel, kMust, kAnyAct}},
     {"addresses-assistant", 45, 40, 2, {kAi, kYou, kMust}},
@@ -57,14 +59,15 @@ constexpr Pattern kPatterns[] = {
     {"your-orders", 20, 20, 2, {kYou, kAnyOrders}},
     {"new-orders", 25, 20, 4, {kYou, kLater | kEarlier | kNow, kTask}},
 
-    {"exfiltrate", 50, 30, 8, {kSend, kSecret}, kDestination},
-    {"exfiltrate", 15, 15, 8, {kSend, kSecret}},
-    {"exfiltrate", 50, 15, 8, {kSend, kHaul}, kDestination},
-    {"exfiltrate", 50, 50, 10, {kHanded, kSecret | kHaul, kSend}, kDestination},
-    {"exfiltrate", 50, 0, 12, {kAct, kSecret | kHaul, kSend}, kDestination},
-    {"exfiltrate", 35, 10, 10, {kAct, kSecret, kTarget | kReply}, kDestination},
-    {"exfiltrate", 35, 0, 8, {kAct, kHaul, kSend}},
-    {"exfiltrate", 25, 0, 8, {kSend, kTarget}, kDestination},
+    // Of the class "exfiltrate" is only what orders its reader to send something to somebody else (kSink).
+    {"exfiltrate", 50, 30, 8, {kSend, kSecret}, kSink},
+    {"exfiltrate", 50, 15, 8, {kSend, kHaul}, kSink},
+    {"exfiltrate", 50, 50, 10, {kHanded, kSecret | kHaul, kSend}, kSink},
+    {"exfiltrate", 50, 0, 12, {kAct, kSecret | kHaul, kSend}, kSink},
+    {"exfiltrate", 35, 10, 10, {kAct, kSecret, kTarget | kReply}, kSink},
+    {"exfiltrate", 25, 0, 8, {kSend, kTarget}, kSink},
+    {"sends-secret", 15, 15, 8, {kSend, kSecret}},
+    {"sends-secret", 35, 0, 8, {kAct, kHaul, kSend}},
 
     {"conceal", 45, 40, 4, {kNot, kHide, kPerson}},
     {"conceal", 50, 45, 4, {kNot, kHide, kNot, kPerson}},

@@ -1,10 +1,12 @@
-// What a text quotes: closed quotations, and what stands beside them. Where that speaks about attacks the quotation is excused, and
-// nothing else is, however much a text talks about attacks: whoever writes an attack can write such talk as well.
+// What a text quotes: closed quotations and blocks between fences, and what stands beside them. Where that speaks about attacks the
+// quotation is excused, and nothing else is, however much a text talks about attacks: whoever writes an attack can write such talk
+// as well.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace belljar::detect {
@@ -25,12 +27,16 @@ class Quotations {
   std::size_t end_of(std::uint32_t quotation) const noexcept { return spans_[quotation].end + std::size_t{1}; }
   // What stands at `from` and at `to` behind it may speak about each other: near, and no line between them ends what it says.
   bool joins(std::size_t from, std::size_t to) const noexcept;
+  // The line that introduces it, from where to where: of a block between fences, or of items that are each a quotation, the one
+  // above that ends with a colon. Empty: there is none.
+  std::pair<std::size_t, std::size_t> introduction_of(std::uint32_t quotation) const noexcept;
 
  private:
   struct Span {
     std::uint32_t begin = 0, end = 0;  // of the marks; `end` is the place of the closing one
   };
   void add_all(char mark);
+  void add_fences();
   bool is_value(std::size_t begin) const noexcept;
 
   std::string_view text_;

@@ -107,7 +107,8 @@ struct Pattern {
   int told;     // and when it is not; 0: then it is nothing
   int gap;
   Roles roles[4];
-  enum class Needs { kNothing, kDestination, kColon } needs = Needs::kNothing;  // an address close by; a colon on the way
+  // An address of somebody else close by; that, and an order to the reader; a colon on the way, behind the second word, or none.
+  enum class Needs { kNothing, kDestination, kSink, kColon, kColonBehind, kNoColon } needs = Needs::kNothing;
 };
 std::span<const Pattern> patterns() noexcept;
 

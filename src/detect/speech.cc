@@ -25,6 +25,7 @@
 
 #include "detect/signs.h"
 #include "detect/vocabulary.h"
+#include "detect/work.h"
 
 namespace belljar::detect {
 namespace {
@@ -38,7 +39,8 @@ struct ByteSet {
 };
 constexpr ByteSet kBeforeClause(" *\"'`-#/<({[_@"), kEndsClause("\n!?)]}"), kEndsPart(".:,;=|"), kBeginsItem("\n-#*|<["),
     kEndsLine(">]");
-constexpr ByteSet kMarking(":@{<\"`=;$|-.~");  // what a mark of a sentence begins with
+constexpr ByteSet kNaming("abcdefghijklmnopqrstuvwxyz0123456789-_./:");  // of a name without blanks
+constexpr ByteSet kMarking(":@{<\"`=;$|-.~");                            // what a mark of a sentence begins with
 
 enum Kind : unsigned char { kOther, kWord, kWide, kStop, kCode, kColon, kOpen, kAngle, kLine };
 struct Kinds {
@@ -74,7 +76,8 @@ int weight_of(float odds) noexcept { return odds < -1 ? 0 : odds < 0 ? 25 : 50; 
 
 }  // namespace
 
-Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log) : text_(text), quotations_(text), log_(log) {
+Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log)
+    : text_(text), quotations_(text), addresses_(text), log_(log) {
   if (log_ != nullptr) log_->emplace_back();
   tokenise();
   end_sentence();
@@ -97,6 +100,7 @@ void Speech::end_sentence() {
 
 void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   ++position_;
+  if ((meaning.weighed & kMust) != 0 && is_possession(begin, end)) meaning.roles &= ~kMust, meaning.weighed &= ~kMust;
   Roles roles = meaning.roles;
   if (meaning.weighed == 0) return;
   if ((meaning.weighed & kTalk) != 0 && quotation_ == 0) talk_.push_back(static_cast<std::uint32_t>(begin));
@@ -106,6 +110,12 @@ void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   if (led) roles |= kLed;
   tokens_.push_back({roles, meaning.weighed, 0, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end), position_});
   count_roles();
+}
+
+// "The agent has access" orders nothing, "the agent has to go" does.
+bool Speech::is_possession(std::size_t begin, std::size_t end) const noexcept {
+  const std::string_view word = text_.substr(begin, end - begin);
+  return (word == "has" || word == "have" || word == "needs") && !text_.substr(end).starts_with(" to ");
 }
 
 // --- the model (model.h) ---------------------------------------------------------------------------------------------------------
@@ -139,11 +149,11 @@ void Speech::add_score(float weight) noexcept {
 }
 
 void Speech::count_word(std::size_t begin, std::size_t end, const KnownWord& word) {
+  constexpr float kSaysNothing = 0.5F;
   constexpr std::uint32_t kLongest = 48;  // a table or code without stops must not drown what it holds
   if (sentence_.words >= kLongest) close_sentence();
   Sentence& sentence = sentence_;
   // A sentence goes on over the end of a line; lines that say nothing before one that does are left out of what is pointed at.
-  constexpr float kSaysNothing = 0.5F;
   const bool new_line = begin > 0 && text_[begin - 1] == '\n' && sentence.score < kSaysNothing;
   if (sentence.words == 0) sentence.first = static_cast<std::uint32_t>(begin), sentence.line = line_;
   else sentence.marks |= marks_;
@@ -184,7 +194,10 @@ void Speech::count_roles() {
   Counted& counted = counted_once_[quotation_ != 0 ? 1 : 0];
   const bool order = (token.weighed & kAnyAct) != 0 && is_order(at), negated = is_negated(at);
   Roles earlier = 0;
-  for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) earlier |= tokens_[i].weighed & kCounted;
+  for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) {
+    earlier |= tokens_[i].weighed & kCounted;
+    count_steps(1);
+  }
   for (Roles bits = token.weighed & kCounted; bits != 0; bits &= bits - 1) {
     const auto bit = static_cast<std::uint32_t>(std::countr_zero(bits));
     if (is_new(counted.roles, bit)) count(FeatureKind::kRole, bit);
@@ -233,6 +246,7 @@ void Speech::count_marks() {
   constexpr std::size_t kSeen = 200;  // of a line before the sentence: more is not looked at
   const std::size_t start = sentence_.first, from = start - std::min(start, kSeen);
   const std::string_view said = text_.substr(start, sentence_.end - start);
+  count_steps(kSeen);
   const std::string_view before = text_.substr(from, start - from);
   const std::string_view line = before.substr(std::max<std::size_t>(sentence_.line, from) - from);
   std::uint32_t marks = sentence_.marks;
@@ -282,11 +296,17 @@ bool Speech::is_talked_about(std::uint32_t quotation) const {
   return known > 0;
 }
 
-// The nearest on either side: one that is farther needs the same lines between, and more.
+// The nearest on either side: one that is farther needs the same lines between, and more. Or what introduces it says so: the line
+// above a block of code, or above a list of quotations, that ends with a colon.
 bool Speech::find_talk(std::uint32_t quotation) const {
-  const auto after = std::ranges::lower_bound(talk_, quotations_.begin_of(quotation));
-  return (after != talk_.begin() && quotations_.joins(*(after - 1), quotations_.begin_of(quotation))) ||
-         (after != talk_.end() && quotations_.joins(quotations_.end_of(quotation), *after));
+  const std::size_t begin = quotations_.begin_of(quotation);
+  const auto after = std::ranges::lower_bound(talk_, begin);
+  if ((after != talk_.begin() && quotations_.joins(*(after - 1), begin)) ||
+      (after != talk_.end() && quotations_.joins(quotations_.end_of(quotation), *after)))
+    return true;
+  const auto [from, to] = quotations_.introduction_of(quotation);
+  const auto said = std::ranges::lower_bound(talk_, from);
+  return said != talk_.end() && *said < to;
 }
 
 bool Speech::excuses(std::size_t begin, std::size_t end) const {
@@ -302,12 +322,12 @@ float Speech::score_of(const Sentence& sentence) const {
 float Speech::best_ending_at(std::size_t sentence) const {
   float sum = weights_.bias(), best = -1e9F;
   for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;)
-    best = std::max(best, sum += score_of(sentences_[i]));
+    best = std::max(best, sum += score_of(sentences_[i])), count_steps(1);
   return best;
 }
 
 bool Speech::doubts(std::size_t begin, std::size_t end) const {
-  constexpr float kDoubt = -2.5F;
+  constexpr float kDoubt = -3;
   const auto first = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.end <= begin; });
   std::size_t more = 2;  // what belongs to it may follow
   for (auto one = first; one != sentences_.end() && (one->first < end || more-- > 0); ++one) {
@@ -325,7 +345,8 @@ void Speech::judge_all() {
     std::uint32_t begin = 0;
     for (std::size_t i = last + 1; i-- > 0 && i + kMostTogether > last;) {
       sum += score_of(sentences_[i]);
-      if (weight_of(sum) > weight) weight = weight_of(sum), begin = sentences_[i].begin;
+      const bool said_before = weight_of(sum - score_of(sentences_[last])) == weight_of(sum);  // and it is found there
+      if (weight_of(sum) > weight && !said_before) weight = weight_of(sum), begin = sentences_[i].begin;
     }
     if (weight > 0) found_.push_back({kLikely, weight, begin, sentences_[last].end});
   }
@@ -335,6 +356,7 @@ void Speech::judge_all() {
 
 void Speech::tokenise() {
   WordCache words(text_);
+  count_steps(text_.size());
   const char* const text = text_.data();
   for (std::size_t i = 0; i < text_.size();) {
     const Kind is = kind(text[i]);
@@ -394,6 +416,7 @@ bool Speech::adjacent(std::size_t left, std::size_t right) const noexcept {
 std::size_t Speech::next(std::size_t from, Roles roles, int gap) const noexcept {
   for (std::size_t i = from + 1;
        i < tokens_.size() && tokens_[i].position - tokens_[from].position <= static_cast<std::uint32_t>(gap); ++i) {
+    count_steps(1);
     if ((tokens_[i].roles & roles) != 0) return i;
   }
   return 0;
@@ -404,6 +427,7 @@ std::size_t Speech::next(std::size_t from, Roles roles, int gap) const noexcept 
 bool Speech::begins_clause(std::size_t at) const noexcept {
   std::size_t i = tokens_[at].begin;
   while (i > 0 && kBeforeClause.has(text_[i - 1])) --i;
+  count_steps(tokens_[at].begin - i);
   if (i == 0 || kEndsClause.has(text_[i - 1])) return true;
   if (text_[i - 1] == '>') return i == 1 || text_[i - 2] != '-';
   const bool apart = i < tokens_[at].begin || static_cast<unsigned char>(text_[i]) >= 0x80;
@@ -424,20 +448,48 @@ bool Speech::is_negated(std::size_t at) const noexcept {
   return at > 0 && adjacent(at - 1, at) && (tokens_[at - 1].roles & kNot) != 0;
 }
 
-bool Speech::has_destination(std::size_t at) noexcept {
-  if (std::exchange(destination_of_, tokens_[at].begin) == tokens_[at].begin) return has_destination_;
-  const std::string_view near = text_.substr(tokens_[at].begin, 200);
-  std::size_t mark = near.find('@');
-  while (mark != std::string_view::npos && (mark == 0 || !is_word(near[mark - 1]))) mark = near.find('@', mark + 1);
-  return has_destination_ = near.find("http") != std::string_view::npos || near.find("webhook") != std::string_view::npos ||
-                            (mark != std::string_view::npos && near.find('.', mark) != std::string_view::npos);
+bool Speech::has_destination(std::size_t at) {
+  constexpr std::size_t kNear = 200;
+  const std::uint32_t begin = tokens_[at].begin;
+  if (std::exchange(destination_of_, begin) != begin)
+    has_destination_ = addresses_.has_foreign(begin, std::min(begin + kNear, text_.size()));
+  return has_destination_;
+}
+
+// `email: 'a@b.example'` names a field, `llm.call` and `"gpt-4o"` name a thing: none of them is spoken to anybody.
+bool Speech::is_key(std::size_t at) const noexcept {
+  const std::size_t end = tokens_[at].end;
+  const std::string_view rest = text_.substr(end, 3);
+  if (rest.empty()) return false;
+  if (rest[0] == '=' || rest[0] == '_') return true;
+  const bool closed = rest[0] == '"' || rest[0] == '\'' || rest[0] == '`';
+  return closed && rest.size() > 1 && (rest[1] == ':' || rest[1] == '=');
+}
+bool Speech::is_name(std::size_t at) const noexcept {
+  const Token& token = tokens_[at];
+  const std::string_view rest = text_.substr(token.end, 48);
+  if (rest.size() > 1 && rest[0] == '.' && is_word(rest[1])) return true;
+  std::size_t begin = token.begin;
+  while (begin > 0 && token.begin - begin < 32 && kNaming.has(text_[begin - 1])) --begin;
+  const char opens = begin > 0 ? text_[begin - 1] : ' ';
+  if (opens != '"' && opens != '\'' && opens != '`') return false;
+  const auto* const closes = std::ranges::find_if(rest, [](char c) { return !kNaming.has(c); });
+  return closes != rest.end() && *closes == opens;
+}
+
+// Two models with a comma between.
+bool Speech::lists_another(std::size_t at) const noexcept {
+  if (at + 1 >= tokens_.size() || !adjacent(at, at + 1) || text_.substr(tokens_[at].end, 2) != ", ") return false;
+  return (tokens_[at].roles & (kModel | kAi)) != 0 && (tokens_[at + 1].roles & (kModel | kAi)) != 0;
 }
 
 // How plainly the model at `at` is spoken to: it begins a clause, ends one with a colon, or stands behind "dear" or "to".
 int Speech::called(std::size_t at) const noexcept {
   const Token& token = tokens_[at];
   const std::string_view rest = text_.substr(token.end, 6);
-  if (rest.starts_with(" -")) return 0;                      // a program of that name, with an option
+  // A program of that name, with an option; "ChatGPT, Claude and others".
+  if (rest.starts_with(" -") || is_key(at) || is_name(at)) return 0;
+  if (lists_another(at) || (at > 0 && lists_another(at - 1))) return 0;
   const std::size_t colon = rest.starts_with(" :") ? 1 : 0;  // as in French
   const bool colon_ends = colon < rest.size() && rest[colon] == ':' && (colon + 1 == rest.size() || is_gap(rest[colon + 1]));
   const bool is_listed = rest.starts_with(", or ") || rest.starts_with(", and ");
@@ -448,7 +500,10 @@ int Speech::called(std::size_t at) const noexcept {
   std::size_t first = at;
   while (first > 0 && token.position - tokens_[first - 1].position <= 3) --first;
   for (std::size_t i = first; i < at; ++i) {
-    const bool to = (tokens_[i].roles & kTo) != 0 && begins_clause(i);
+    if (text_.substr(tokens_[i].end, token.begin - tokens_[i].end).find(':') != std::string_view::npos) continue;
+    // "To use Claude, install it" is about a program, "to Claude: install it" speaks to one.
+    const bool verb = i + 1 < at && (tokens_[i + 1].roles & kAnyAct) != 0;
+    const bool to = (tokens_[i].roles & kTo) != 0 && begins_clause(i) && !verb;
     if (to || (tokens_[i].roles & kNotice) != 0) return (token.roles & kAi) != 0 ? 50 : ends ? 40 : 25;
   }
   if (colon_ends) return (token.roles & kAi) != 0 ? 50 : 35;
@@ -470,19 +525,49 @@ void Speech::match_call(std::size_t at) {
   }
 }
 
+// In `https://e.example/gpg.key`, `email@e.example` and `reset-admin-password` the word is of an address or of a name.
+bool Speech::is_in_name(std::size_t at) const noexcept {
+  constexpr std::size_t kLongest = 64;
+  const std::size_t begin = tokens_[at].begin, from = begin - std::min(begin, kLongest);
+  count_steps(kLongest);
+  if (begin > 0 && (text_[begin - 1] == '-' || text_[begin - 1] == '_')) return true;
+  const std::string_view before = text_.substr(from, begin - from);
+  const std::string_view word = before.substr(before.find_last_of(" \n") + 1);  // npos + 1: the whole
+  const std::string_view after = text_.substr(tokens_[at].end, 1);
+  return word.find("://") != std::string_view::npos || word.find('@') != std::string_view::npos || after == "@" || after == "-";
+}
+
+// "Send", "you must send", "you are to send": said to who reads. `send: x` names a field, "users send" and "it sends" describe.
+bool Speech::speaks_to_reader(std::size_t at, bool order) const noexcept {
+  const std::string_view rest = text_.substr(tokens_[at].end, 2);
+  if (is_key(at) || is_in_name(at) || rest.starts_with(":") || rest == " /") return false;  // and `POST /oauth/token`
+  // Where a language has a form of its own for orders, the words are listed in that.
+  if (order || static_cast<unsigned char>(text_[tokens_[at].begin]) >= 0x80) return true;
+  for (std::size_t i = at; i > 0 && tokens_[at].position - tokens_[i - 1].position <= 3; --i) {
+    if ((tokens_[i - 1].roles & (kMust | kNeed | kYou)) != 0) return true;
+  }
+  return false;
+}
+
 void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
   const int weight = order ? pattern.ordered : pattern.told;
   if (weight == 0) return;
   // "do not forget to follow ..."
   if (pattern.roles[0] == kNot && at + 1 < tokens_.size() && adjacent(at, at + 1) && (tokens_[at + 1].roles & kDrop) != 0) return;
-  std::size_t last = at;
+  std::size_t last = at, second = 0;
   for (std::size_t k = 1; k < std::size(pattern.roles) && pattern.roles[k] != 0; ++k) {
     if ((last = next(last, pattern.roles[k], pattern.gap)) == 0) return;
+    if (k == 1) second = last;
+    if (pattern.needs == Pattern::Needs::kSink && is_in_name(last)) return;
   }
-  if (pattern.needs == Pattern::Needs::kDestination && !has_destination(at)) return;
-  if (pattern.needs == Pattern::Needs::kColon &&
-      text_.substr(tokens_[at].begin, tokens_[last].begin - tokens_[at].begin).find(':') == std::string_view::npos)
-    return;
+  if (pattern.needs == Pattern::Needs::kSink && !speaks_to_reader(at, order)) return;
+  if ((pattern.needs == Pattern::Needs::kDestination || pattern.needs == Pattern::Needs::kSink) && !has_destination(at)) return;
+  const auto has_colon = [&](std::size_t from) {
+    return text_.substr(tokens_[from].begin, tokens_[last].begin - tokens_[from].begin).find(':') != std::string_view::npos;
+  };
+  if (pattern.needs == Pattern::Needs::kColon && !has_colon(at)) return;
+  if (pattern.needs == Pattern::Needs::kColonBehind && !has_colon(second)) return;
+  if (pattern.needs == Pattern::Needs::kNoColon && has_colon(at)) return;
   found_.push_back({pattern.sign, weight, tokens_[at].begin, tokens_[last].end});
 }
 
@@ -496,6 +581,7 @@ void Speech::find_at(std::size_t at) {
   const bool order = is_order(at);
   for (; bits != 0; bits &= bits - 1) {
     for (const Pattern* pattern : known.beginning_with(static_cast<std::size_t>(std::countr_zero(bits)))) {
+      count_steps(1);
       const bool possible = (pattern->roles[1] & ahead) != 0 && (pattern->roles[2] == 0 || (pattern->roles[2] & ahead) != 0);
       if (possible) match(*pattern, at, order);
     }

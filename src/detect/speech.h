@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "detect/addresses.h"
 #include "detect/model.h"
 #include "detect/quotations.h"
 #include "detect/signs.h"
@@ -51,6 +52,7 @@ class Speech {
   void tokenise();
   bool ends_sentence(std::size_t at) const noexcept;
   void add_token(Meaning meaning, std::size_t begin, std::size_t end);
+  bool is_possession(std::size_t begin, std::size_t end) const noexcept;
   void end_sentence();
   void join_neighbours();
   void find_at(std::size_t at);
@@ -59,7 +61,12 @@ class Speech {
   bool is_order(std::size_t at) const noexcept;
   bool is_negated(std::size_t at) const noexcept;
   bool begins_clause(std::size_t at) const noexcept;
-  bool has_destination(std::size_t at) noexcept;
+  bool speaks_to_reader(std::size_t at, bool order) const noexcept;
+  bool has_destination(std::size_t at);
+  bool is_key(std::size_t at) const noexcept;
+  bool is_name(std::size_t at) const noexcept;
+  bool is_in_name(std::size_t at) const noexcept;
+  bool lists_another(std::size_t at) const noexcept;
   int called(std::size_t at) const noexcept;
   void match(const Pattern& pattern, std::size_t at, bool order);
   void match_call(std::size_t at);
@@ -91,6 +98,7 @@ class Speech {
 
   std::string_view text_;
   Quotations quotations_;
+  Addresses addresses_;
   mutable std::vector<signed char> talked_about_;     // of a quotation that was asked for: 1 or -1
   std::vector<std::uint32_t> talk_;                   // where words about attacks stand, outside of quotations
   std::uint32_t quotation_ = 0, last_quotation_ = 0;  // that the newest word stands in, or 0; the last one before it

@@ -13,6 +13,7 @@
 
 #include "detect/ascii.h"
 #include "detect/normal.h"
+#include "detect/work.h"
 
 namespace belljar::detect {
 namespace {
@@ -185,11 +186,12 @@ std::string lowered(std::string_view word) {
   return result;
 }
 
-// Of a line that has many words of letters and numbers mixed; what the other lines have does not count.
+// Of a line that has many words of letters and numbers mixed: two letters and more, or the paths of a drawing (`a.75.75`, `v11`)
+// and names of versions (`13b`) would be opened. What the other lines have does not count.
 void open_leet(std::string_view line, std::size_t begin, std::vector<Layer>& layers) {
   std::size_t mixed = 0, words = 0;
   each_word(
-      line, [&](std::string_view word, std::size_t letters) { ++words, mixed += letters > 0 && letters < word.size() ? 1U : 0U; },
+      line, [&](std::string_view word, std::size_t letters) { ++words, mixed += letters > 1 && letters < word.size() ? 1U : 0U; },
       [](char) {});
   if (mixed < 4 || mixed * 5 < words) return;
   std::string opened;
@@ -206,15 +208,15 @@ void open_scrambled(std::string_view text, std::vector<Layer>& layers) {
   const auto key_of = [](std::string_view word, std::size_t letters) -> std::string_view {
     return letters == word.size() && kShapes.may_hold(word) ? unscrambled(lowered(word)) : std::string_view();
   };
-  std::size_t turned = 0;
+  std::vector<std::string_view> turned;  // each once: one word that happens to have such letters can stand in every line
   each_word(
       text,
       [&](std::string_view word, std::size_t letters) {
         const std::string_view key = key_of(word, letters);
-        turned += !key.empty() && key != lowered(word) ? 1U : 0U;
+        if (!key.empty() && key != lowered(word) && std::ranges::find(turned, key) == turned.end()) turned.push_back(key);
       },
       [](char) {});
-  if (turned < 3) return;
+  if (turned.size() < 3) return;
   std::string opened;
   each_word(
       text,
@@ -300,6 +302,8 @@ void open_turned(std::string_view text, std::vector<Layer>& layers) {
 std::vector<Layer> open_spellings(std::string_view text) {
   std::vector<Layer> layers;
   if (text.size() > (8U << 10)) return layers;
+  constexpr std::size_t kPasses = 40;  // with those for the single words of rot13 and of a text from behind
+  count_steps(kPasses * text.size());
   open_numbers(text, layers);
   open_morse(text, layers);
   for (std::size_t at = 0; at < text.size();) {

@@ -3,7 +3,7 @@
 // Words are listed by a hash of their first three bytes, so that one look-up gives the few candidates. A word
 // may be open (`instruct*`), which covers all its endings. Chinese is written without blanks, so there the
 // longest known word that begins at a place counts. In Arabic the article and some one-letter words are
-// written together with the next word and are taken off first. A text repeats few words many times; WordCache
+// written together with the next word and are taken off first. Texts repeat few words many times; WordCache
 // keeps their answers.
 #include "detect/vocabulary.h"
 
@@ -50,6 +50,7 @@ Meaning Vocabulary::meaning(std::string_view word) const noexcept {
   for (const Entry& entry : list(word)) {
     const std::size_t size = entry.text.size();
     if (entry.open ? word.size() < size : word.size() != size) continue;
+    if (entry.open && word.find('_', size) != std::string_view::npos) continue;  // `model_classes` is a name of code
     if (word[size - 1] == entry.text[size - 1] && std::memcmp(word.data(), entry.text.data(), size) == 0)
       add(result, entry.meaning);
   }
@@ -134,22 +135,35 @@ Meaning know_meaning(std::string_view word) {
   Meaning meaning = known.meaning(word);
   if (const std::size_t cut = word.rfind('\''); cut != std::string_view::npos)
     Vocabulary::add(meaning, known.meaning(word.substr(cut + 1)));  // l'injection
+  // `prompt_injection`: a name of code says what it is about, and orders nothing.
+  for (std::size_t at = word.find('_'); meaning.weighed == 0 && at != std::string_view::npos; at = word.find('_', at + 1)) {
+    const std::size_t begin = word.substr(0, at).rfind('_') + 1;
+    meaning.weighed |= (known.meaning(word.substr(begin, at - begin)).weighed | known.meaning(word.substr(at + 1)).weighed) & kTalk;
+  }
   if (meaning.weighed == 0 && is_arabic(word[0])) meaning = known.meaning(without_article(word));
   return meaning;
 }
 
 KnownWord know_word(std::string_view word) { return know_word(word, know_meaning(word)); }
 
-WordCache::WordCache(std::string_view text) : text_(text) {
-  constexpr std::size_t kShort = 4096;
-  if (text.size() >= kShort) slots_.resize(std::size_t{1} << kBits);
+std::vector<WordCache::Slot>& WordCache::slots_of_thread() {
+  thread_local std::vector<Slot> slots(std::size_t{1} << kBits);
+  return slots;
 }
+
+WordCache::WordCache(std::string_view text) : text_(text), slots_(slots_of_thread()) {}
 
 KnownWord WordCache::of(std::size_t begin, std::size_t end) {
   const std::size_t size = end - begin;
-  if (slots_.empty() || size > kLongest || begin + kLongest > text_.size()) return know_word(text_.substr(begin, size));
+  if (size > kLongest) return know_word(text_.substr(begin, size));
   std::uint64_t first = 0, second = 0;
-  std::memcpy(&first, text_.data() + begin, 8), std::memcpy(&second, text_.data() + begin + 8, 8);
+  if (begin + kLongest <= text_.size()) {
+    std::memcpy(&first, text_.data() + begin, 8), std::memcpy(&second, text_.data() + begin + 8, 8);
+  } else {
+    char last[kLongest] = {};
+    std::memcpy(last, text_.data() + begin, size);
+    std::memcpy(&first, last, 8), std::memcpy(&second, last + 8, 8);
+  }
   // Only the word's own bytes; the first stands lowest.
   if (size <= 8) first &= ~std::uint64_t{0} >> (64 - 8 * size), second = 0;
   else second &= ~std::uint64_t{0} >> (128 - 8 * size);

@@ -61,7 +61,8 @@ KnownWord know_word(std::string_view word);
 // Of a word whose meaning is known.
 KnownWord know_word(std::string_view word, Meaning meaning);
 
-// The words of one text: few are many of it, and these are looked up once.
+// The words of texts: few are many of each, and these are looked up once. What a word means is the same in every text, so the
+// answers stay for the next one of the thread.
 class WordCache {
  public:
   explicit WordCache(std::string_view text);
@@ -70,13 +71,15 @@ class WordCache {
 
  private:
   static constexpr std::size_t kLongest = 16;  // bytes of a word that is kept
-  static constexpr unsigned kBits = 10;
+  static constexpr unsigned kBits = 13;
   struct Slot {
     std::uint64_t first = 0, second = 0;  // the word's bytes; none is 0
     KnownWord word;
   };
+  static std::vector<Slot>& slots_of_thread();
+
   std::string_view text_;
-  std::vector<Slot> slots_;  // empty for a short text, which is done sooner than these are made
+  std::vector<Slot>& slots_;
 };
 
 }  // namespace belljar::detect

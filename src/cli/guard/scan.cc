@@ -22,7 +22,7 @@ constexpr std::size_t kMaxInput = 8U << 20;
 
 struct ScanFlags {
   std::vector<std::string> files;
-  std::string evaluate;
+  std::string evaluate, talk;
   bool json = false, quiet = false, without_model = false;
 };
 
@@ -81,8 +81,10 @@ int scan_or_evaluate(const ScanFlags& flags) {
         Error(Code::kInvalidArgument, "cannot scan")
             .reason(flags.files.empty() ? "neither a FILE nor --evaluate DIR is named" : "both a FILE and --evaluate DIR are named")
             .next("name files, `-` for stdin, or --evaluate DIR"));
+  if (flags.evaluate.empty() && !flags.talk.empty())
+    return print_error(Error(Code::kInvalidArgument, "cannot scan").reason("--talk is for --evaluate").next("leave it out"));
   if (flags.evaluate.empty()) return scan_all(flags);
-  const auto table = evaluate(flags.evaluate, {.model = !flags.without_model}, flags.json);
+  const auto table = evaluate(flags.evaluate, {.detect = {.model = !flags.without_model}, .talk = flags.talk, .json = flags.json});
   return table ? print_result(*table) : print_error(table.error());
 }
 
@@ -98,9 +100,12 @@ void add_scan(const OptionParser& app, int& exit_code) {
                      "Text; `-` reads stdin. Files that are written for agents (AGENTS.md, SKILL.md ...) may give orders");
   command
       .add_option("--evaluate", flags->evaluate,
-                  "Measure instead, on the *.jsonl of a directory: rates of what is flagged by family, net of clean "
-                  "twins, with 95 % intervals. An object a line: text, label (attack or another word), family, twin, part")
+                  "Measure instead, with 95 % intervals. *.jsonl of a directory: rates of what is flagged by family, net of clean "
+                  "twins, also with sentences about attacks in front. An object a line: text, label (attack or another word), "
+                  "family, twin, part. Every other file below it: an ordinary text, by first directory")
       .type_name("DIR");
+  command.add_option("--talk", flags->talk, "Sentences that --evaluate puts in front of attacks, a line each, two at a time")
+      .type_name("FILE");
   command.add_flag("--without-model", flags->without_model, "Rows of signs alone, without the linear model");
   command.add_flag("--json", flags->json, "One JSON object for each file, or for each row of the table");
   command.add_flag("--quiet", flags->quiet, "Only suspicious files");
