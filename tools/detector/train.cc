@@ -391,7 +391,7 @@ void write(const fs::path& path, const Trainer& trainer, const Numbers& numbers)
       rows.push_back(numbers.names[i] + number);
   }
   std::ranges::sort(rows);
-  constexpr float kCaution = 1;  // a wrong alarm costs more than a miss: the threshold stands above even odds
+  constexpr float kCaution = 0.75F;  // a wrong alarm costs more than a miss: the threshold stands above even odds
   out << "R\"(bias - " << trainer.bias - kCaution << "\n";
   for (const std::string& row : rows) out << row << "\n";
   out << ")\"\n";
