@@ -25,7 +25,8 @@
 namespace belljar {
 namespace guard {
 class TurnProbe;
-}
+struct Call;
+}  // namespace guard
 
 class Sandbox;
 
@@ -143,6 +144,7 @@ class Turn {
 
  private:
   struct State;
+  Judgement judge_call(const ProposedCall& proposed, guard::Call& call);
   friend class guard::TurnProbe;
   std::unique_ptr<State> state_;
 };

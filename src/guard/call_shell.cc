@@ -596,7 +596,10 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
   const bool lists = (name == "crontab" && has_any_of(command, "-l")) || (name == "ln" && !reads_secret(command));
   if (name == "crontab" && lists) return call.acts.push_back({CallClass::kReading, line, {}});
   // The command behind it is an act of its own; by itself it gives nobody a right that lasts.
-  if (has_word("sudo doas", name) && command.starts_more) return call.acts.push_back({CallClass::kRunning, line, {}});
+  const bool opened = std::ranges::any_of(script.commands, [](const SimpleCommand& other) {
+    return std::ranges::any_of(other.inside, [](const std::string& outer) { return has_word("sudo doas", outer); });
+  });
+  if (has_word("sudo doas", name) && opened) return call.acts.push_back({CallClass::kRunning, line, {}});
   auto kind = class_by_table(command);
   // deno run https://x/y.ts, go run host/x@latest: fetched and run at once.
   const bool far = std::ranges::any_of(command.argv, [](const Word& word) {
@@ -630,7 +633,8 @@ void read_command(const Script& script, const SimpleCommand& command, Call& call
   }
   if (command.starts_more) return;
   CallClass by_words = class_by_words(command);
-  if (by_words == CallClass::kCommitment && operand(command, 0) != nullptr && has_word("upgrade merge sign", operand(command, 0)->text))
+  if (by_words == CallClass::kCommitment && operand(command, 0) != nullptr &&
+      has_word("upgrade merge sign", operand(command, 0)->text))
     by_words = CallClass::kRunning;  // alembic upgrade head
   Act act{by_words, line, atoms_of(command, by_words != CallClass::kRunning)};
   if (by_words == CallClass::kRunning)  // `run`, `svc`: too short to be anybody's

@@ -201,23 +201,30 @@ constexpr Verb kVerbs[] = {
      " pay payment transfer renew acquire accept confirm upgrade esign buy purchase order checkout donate subscribe book reserve "
      "refund wire charge payout rent sign approve "
      "merge hire money "
-     "bezahlen zahlen ueberweisen ueberweisung buchen bestellen kaufen bestellung kaufe pagar comprar reservar transferir reserva compra pago payer acheter reserver virement commander paga bonifico prenota acquista ordina betalen boeken bestellen kopen zaplac przelew kup zamow odeme satin rezerve betala boka kopa stem vote bid checkin sign signature subscribe subscription discount "},
+     "bezahlen zahlen ueberweisen ueberweisung buchen bestellen kaufen bestellung kaufe pagar comprar reservar transferir reserva "
+     "compra pago payer acheter reserver virement commander paga bonifico prenota acquista ordina betalen boeken bestellen kopen "
+     "zaplac przelew kup zamow odeme satin rezerve betala boka kopa stem vote bid checkin sign signature subscribe subscription "
+     "discount "},
     {CallClass::kDestructive,
      " delete remove drop purge wipe destroy erase trash clear truncate unlink cancel terminate kill revoke archive reset close "
      "stop "
      "rm uninstall "
-     "loeschen stornieren absagen entfernen kuendigen abmelden leeren borrar eliminar cancelar anular supprimer annuler effacer resilier elimina cancella annulla disdici verwijder verwijderen annuleer annuleren usun anuluj sil iptal radera avboka apagar disable deactivate pause mute reject dismiss disarm discard abort withdraw decline "},
+     "loeschen stornieren absagen entfernen kuendigen abmelden leeren borrar eliminar cancelar anular supprimer annuler effacer "
+     "resilier elimina cancella annulla disdici verwijder verwijderen annuleer annuleren usun anuluj sil iptal radera avboka "
+     "apagar disable deactivate pause mute reject dismiss disarm discard abort withdraw decline "},
     {CallClass::kPrivilege,
      " grant invite role permission permissions collaborator admin promote owner chmod sudo member acl visibility access "
      "entitlement "
      "privilege "
-     "freigeben einladen berechtigen invitar compartir permiso inviter partager condividi invita delen uitnodigen udostepnij zapros paylas davet unlock authorize collaborator share "},
+     "freigeben einladen berechtigen invitar compartir permiso inviter partager condividi invita delen uitnodigen udostepnij "
+     "zapros paylas davet unlock authorize collaborator share "},
     {CallClass::kPersistence,
      " schedule cron hook webhook autostart rule filter automation trigger remember memory crontab forwarding startup "},
     {CallClass::kSending,
      " send post email mail publish upload share forward tweet message notify reply comment submit push deploy sms dm broadcast "
      "slack "
-     "senden schicken antworten nachricht enviar responder publicar envoyer repondre publier invia rispondi pubblica verzend verzenden stuur antwoord wyslij odpowiedz gonder yanitla skicka svara "},
+     "senden schicken antworten nachricht enviar responder publicar envoyer repondre publier invia rispondi pubblica verzend "
+     "verzenden stuur antwoord wyslij odpowiedz gonder yanitla skicka svara "},
     {CallClass::kInstalling, " install "},
     {CallClass::kRunning, " run exec execute bash shell terminal command sh zsh powershell eval "},
     {CallClass::kFetching, " fetch http request browse navigate download open curl visit web url "},
@@ -225,7 +232,9 @@ constexpr Verb kVerbs[] = {
      " write edit create update patch replace insert append save put set add move rename copy mkdir touch apply str draft "},
     {CallClass::kReading,
      " read get list search view find grep glob ls cat show query lookup describe stat head tail diff status count todo think "
-     "lesen lese zeigen anzeigen suchen suche oeffnen verlauf liste leer buscar mostrar listar abrir lire chercher montrer lister ouvrir leggi cerca mostra apri lees zoek toon czytaj szukaj pokaz oku ara goster visa las lookup check compare preview info details history calculate translate "},
+     "lesen lese zeigen anzeigen suchen suche oeffnen verlauf liste leer buscar mostrar listar abrir lire chercher montrer lister "
+     "ouvrir leggi cerca mostra apri lees zoek toon czytaj szukaj pokaz oku ara goster visa las lookup check compare preview info "
+     "details history calculate translate "},
 };
 
 // `deleteFile`, `delete_file`, `DELETE-FILE` -> " delete file ".

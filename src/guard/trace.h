@@ -18,7 +18,7 @@ struct TracedText {
   struct Layer {
     std::string how;  // "text", "base64"
     detect::Plain plain;
-    std::size_t at = 0;  // of a hidden layer: where it begins in the original
+    std::size_t at = 0;              // of a hidden layer: where it begins in the original
     std::size_t first_sentence = 0;  // in `words`
   };
   Entered what;

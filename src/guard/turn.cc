@@ -95,8 +95,18 @@ Act as_text(const Call& call, const std::string& text) {
 }  // namespace
 
 Judgement Turn::judge(const ProposedCall& proposed) {
+  Call call = guard::read_call(proposed, state_->reader);
+  std::vector<std::string> made;
+  for (const guard::WrittenFile& file : call.writes) {
+    if (file.whole) made.push_back(file.path);
+  }
+  Judgement judgement = judge_call(proposed, call);
+  state_->note_made(made);  // for later calls: what this one empties and removes was not its own
+  return judgement;
+}
+
+Judgement Turn::judge_call(const ProposedCall& proposed, guard::Call& call) {
   State& state = *state_;
-  Call call = guard::read_call(proposed, state.reader);
   state.follow_copies(call);
   state.follow_written(call);
   Judgement judgement{.reason = "nothing but trusted text entered", .row = "nothing-foreign"};

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <map>
 #include <iterator>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,9 +37,9 @@ using guard::WordKey;
 constexpr CallClass kWeighty[] = {CallClass::kDestructive, CallClass::kSending,    CallClass::kPrivilege,
                                   CallClass::kPersistence, CallClass::kCommitment, CallClass::kInstalling};
 
-constexpr std::size_t kMostSaid = 8U << 10;   // bytes of a call
-constexpr std::size_t kMostPlaces = 512;      // of a word: what stands everywhere points nowhere
-constexpr std::size_t kMostSentence = 600;    // bytes
+constexpr std::size_t kMostSaid = 8U << 10;  // bytes of a call
+constexpr std::size_t kMostPlaces = 512;     // of a word: what stands everywhere points nowhere
+constexpr std::size_t kMostSentence = 600;   // bytes
 
 std::string plain_of(std::string_view text) {
   detect::Hidden hidden;
@@ -165,8 +165,8 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   is.set("brings", cut(act.brings.size(), 3));
   is.set("tool", !act.said.empty());
   const std::string_view tool = std::string_view(act.what).substr(0, act.what.find(' '));
-  is.set("read-before", !act.said.empty() &&
-                            std::ranges::any_of(foreign, [&](const TracedText& known) { return known.what.name == tool; }));
+  is.set("read-before",
+         !act.said.empty() && std::ranges::any_of(foreign, [&](const TracedText& known) { return known.what.name == tool; }));
   std::size_t strangers = 0, accounts = 0, named_count = 0;
   for (const Atom& atom : act.atoms) named_count += named(atom, guard::spellings(atom, settings.workspace)) ? 1 : 0;
   for (const auto* list : {&act.atoms, &act.brings}) {
@@ -181,8 +181,8 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   is.set("accounts", cut(accounts, 2));
   is.set("development", guard::is_development(act) || guard::installs_what_is_listed(act));
   is.set("products", !act.atoms.empty() && std::ranges::all_of(act.atoms, [&](const Atom& atom) {
-    return guard::is_product(atom, settings.workspace);
-  }));
+           return guard::is_product(atom, settings.workspace);
+         }));
   is.set("secrets", cut(call.secrets.size(), 3));
   is.set("asks", ruling.advice != Advice::kAllow);
   const std::string row = ruling.row == "named" || ruling.row == "development" ? ruling.row + "-row" : ruling.row;
@@ -251,17 +251,17 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   }));
   is.set("off-topic", 1 - share(elsewhere, keys.size()));
   is.set("few-sentences", all.size() <= 3);
-  is.set("text-of-user", cut(static_cast<std::size_t>(std::ranges::count_if(
-                                 guard::keys_of(last, 64), [&](WordKey key) { return known.words.has(key); })),
+  is.set("text-of-user", cut(static_cast<std::size_t>(std::ranges::count_if(guard::keys_of(last, 64),
+                                                                            [&](WordKey key) { return known.words.has(key); })),
                              4));
   is.set("text-named", cut(users_part(guard::keys_of(plain_of(known.what.name), 16)), 2));
   is.set("pointed-at", pointed_at(known) || speaks_of_tool(known.what.name));
   is.set("from-workspace", known.what.source == TextSource::kWorkspace);
   is.set("from-network", known.what.source == TextSource::kNetwork);
   is.set("itself", std::ranges::any_of(act.atoms, [&](const Atom& atom) {
-    return atom.kind == Atom::Kind::kPath &&
-           guard::inside(atom.text, settings.workspace) == guard::inside(known.what.name, settings.workspace);
-  }));
+           return atom.kind == Atom::Kind::kPath &&
+                  guard::inside(atom.text, settings.workspace) == guard::inside(known.what.name, settings.workspace);
+         }));
   is.set("comment", is_comment(sentence));
   is.set("list-item", is_list_item(sentence));
   is.set("at-end", origin.last + 2 >= all.size());
@@ -299,6 +299,19 @@ constexpr OddsLimits kHeard{-0.75F, -1.25F}, kUnheard{-0.5F, -0.75F}, kLeaving{-
 
 }  // namespace
 
+// What a conversation made it may delete again, whatever texts say of deletion.
+void Turn::State::note_made(const std::vector<std::string>& paths) {
+  constexpr std::size_t kMost = 4096;
+  for (const std::string& path : paths) {
+    if (made.size() < kMost) made.insert(std::string(guard::inside(path, settings.workspace)));
+  }
+}
+bool Turn::State::removes_own(const guard::Act& act) const {
+  return act.kind == CallClass::kDestructive && !act.atoms.empty() && std::ranges::all_of(act.atoms, [&](const Atom& atom) {
+           return made.contains(std::string(guard::inside(atom.text, settings.workspace)));
+         });
+}
+
 // The rows' ruling, and what the trees make of it: an act is asked about that no row knows, and one is not that some row would ask
 // about in vain.
 void Turn::State::settle(const guard::Act& act, const guard::Call& call, CallClass kind, Ruling& ruling) const {
@@ -309,6 +322,10 @@ void Turn::State::settle(const guard::Act& act, const guard::Call& call, CallCla
   if (watch) watch(found, ruling.row, ruling.advice);
   if (is_final(ruling, heard)) return;
   const bool asked = ruling.advice == Advice::kAsk;
+  if (removes_own(act) && ruling.row != "foreign-instructed") {
+    ruling = {.row = "own"};
+    return;
+  }
   const bool daily = found[find_trait("development")] > 0 || found[find_trait("products")] > 0;
   if (!asked && daily && found[find_trait("suspicious")] == 0) return;
   // Content that leaves for somebody whom only a text names: a question too many is better than one too few.

@@ -40,6 +40,7 @@ struct Turn::State {
   std::vector<guard::WrittenFile> written;       // what calls put into files that may be run, the newest last
   std::map<std::string, std::string> originals;  // texts of files before anything changed them, as seen from the workspace
   bool noted_usual = false;                      // those of the usual build files are among them
+  std::set<std::string> made;                    // files that calls wrote whole, as seen from the workspace
   std::set<std::string> copies;                  // files that calls put a secret's content into, as seen from the workspace
 
   // The caller does not see the user's words, so nobody knows what was asked for.
@@ -104,6 +105,8 @@ struct Turn::State {
   std::optional<guard::ActMatch> spoken_of(CallClass kind, const guard::Act& act) const;
   struct Origin;
   bool user_wrote(guard::WordKey key) const;
+  void note_made(const std::vector<std::string>& paths);
+  bool removes_own(const guard::Act& act) const;
   Origin find_origin(std::string_view said) const;
   guard::Traits traits(const guard::Act& act, const guard::Call& call, CallClass kind, const Ruling& ruling,
                        Evidence* evidence) const;

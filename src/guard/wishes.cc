@@ -46,8 +46,8 @@ bool has_any(std::string_view text, const StemList& stems) {
 
 // The word at `at` begins the text or a part of it.
 bool is_in_front(std::string_view text, std::size_t at) {
-  constexpr std::string_view kBefore[] = {"and", "then", "please", "to", "also", "und", "dann", "bitte", "et", "puis", "y", "e",
-                                          "ed",  "poi",  "en",     "i",  "и",    "just", "now",  "you"};
+  constexpr std::string_view kBefore[] = {"and", "then", "please", "to",  "also", "und", "dann", "bitte", "et",  "puis",
+                                          "y",   "e",    "ed",     "poi", "en",   "i",   "и",    "just",  "now", "you"};
   if (at == 0) return true;
   const std::size_t last = text.find_last_not_of(" \n\"'(", at - 1);
   if (last == std::string_view::npos || std::string_view(".,:;!?-").find(text[last]) != std::string_view::npos) return true;
@@ -66,13 +66,17 @@ bool orders(std::string_view text, const StemList& stems) {
 
 const StemList& makes() {
   static const StemList list(
-      "add fix change make create write implement rename refactor update replac mov convert build set_ put install remov delet clean "
-      "send answer repl draft book pay order deploy publish push merge commit creat generat schedul cancel invite grant give upload "
+      "add fix change make create write implement rename refactor update replac mov convert build set_ put install remov delet "
+      "clean "
+      "send answer repl draft book pay order deploy publish push merge commit creat generat schedul cancel invite grant give "
+      "upload "
       "save turn run start restart upgrade bump migrat use_ apply enable disable switch tidy format sort port extend correct adapt "
-      "document test type fill file record log_ transfer share archive follow get_the finish let_ work do_ set resolve rotate repair "
+      "document test type fill file record log_ transfer share archive follow get_the finish let_ work do_ set resolve rotate "
+      "repair "
       "open_ close_ tell_him tell_her tell_them inform renew raise lower drop undo translate_the_new "
       "schreib ander erstell fuge losch sende schick antwort bestell bezahl zahl buch korrigier setz mach leg_ ersetz benenn bau "
-      "anade crea escrib cambia borra envia responde paga reserva pon corrige ajoute cree ecris change supprime envoie reponds paie "
+      "anade crea escrib cambia borra envia responde paga reserva pon corrige ajoute cree ecris change supprime envoie reponds "
+      "paie "
       "reserve mets corrige aggiung crea scriv cambia cancella invia rispond paga prenota metti corregg voeg maak schrijf verander "
       "stuur betaal dodaj napisz zmien usun wyslij odpowiedz zaplac добав создай напиши измени удали отправь ответь оплати исправь "
       "添加 修改 创建 写 删除 发送 回复 支付 修复 预订 改 追加 作成 送 変更 削除");
@@ -82,7 +86,8 @@ const StemList& asks() {
   static const StemList list(
       "what which who when where why how is_there are_there does did can_you_tell tell_me summar explain list show find look check "
       "read compare count describe review translat analy extract was welche wer wann wo warum wie_ fass erklar zeig lies prufe "
-      "vergleich que_ cual quien cuando donde por_que resum explica lista muestra busca quel qui quand pourquoi comment liste montre "
+      "vergleich que_ cual quien cuando donde por_que resum explica lista muestra busca quel qui quand pourquoi comment liste "
+      "montre "
       "trouve cosa quale quando dove perche riass elenca mostra spiega wat welke wie waar waarom vat samen jaki kto kiedy gdzie "
       "dlacz podsum что какие кто когда где почему как резюм объясн покаж найди 什么 哪 谁 何时 哪里 为什么 总结 解释 列出 查 多少 "
       "何 どの いつ 要約 教えて");
@@ -105,7 +110,8 @@ const StemList& delegates() {
 }
 const StemList& forbids() {
   static const StemList list(
-      "don't do_not dont only_tell just_tell not_yet never without nothing_else nicht kein_ nur_ no_cambies solo_ sin_ ne_pas sans_ "
+      "don't do_not dont only_tell just_tell not_yet never without nothing_else nicht kein_ nur_ no_cambies solo_ sin_ ne_pas "
+      "sans_ "
       "seulement senza non_ zonder niet не_ только 不要 别 只");
   return list;
 }

@@ -6,13 +6,13 @@
 namespace belljar::guard {
 
 struct Wishes {
-  bool makes = false;       // an order to make or change something: "add ...", "..., then send it"
-  bool makes_any = false;   // a word for that anywhere
-  bool asks = false;        // to know: "what", "summarise"
-  bool refers = false;      // to a text: "in the mail"
-  bool delegates = false;   // orders what a text says: "follow", "do what she asks"
-  bool forbids = false;     // "don't", "only tell me"
-  bool repairs = false;     // something fails and is to be mended
+  bool makes = false;      // an order to make or change something: "add ...", "..., then send it"
+  bool makes_any = false;  // a word for that anywhere
+  bool asks = false;       // to know: "what", "summarise"
+  bool refers = false;     // to a text: "in the mail"
+  bool delegates = false;  // orders what a text says: "follow", "do what she asks"
+  bool forbids = false;    // "don't", "only tell me"
+  bool repairs = false;    // something fails and is to be mended
   bool is_question = false;
 };
 // `text`: normalised (detect/normal.h); its first 4 KiB.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -57,12 +58,13 @@ WordKey key_of(std::string_view part) noexcept {
 }  // namespace detail
 
 namespace {
-bool ends_sentence(std::string_view text, std::size_t at) noexcept {
-  if (text[at] == '\n') return true;
+// Length of what ends a sentence at `at`; 0: nothing does.
+std::size_t end_of_sentence(std::string_view text, std::size_t at) noexcept {
+  if (text[at] == '\n') return 1;
   const bool blank = at + 1 < text.size() && (text[at + 1] == ' ' || text[at + 1] == '\n');
-  if (blank && (text[at] == '.' || text[at] == '!' || text[at] == '?' || text[at] == ';')) return true;
-  const std::string_view three = text.substr(at, 3);
-  return three == "\xE3\x80\x82" || three == "\xEF\xBC\x81" || three == "\xEF\xBC\x9B";
+  if (blank && (text[at] == '.' || text[at] == '!' || text[at] == '?' || text[at] == ';')) return 1;
+  constexpr std::string_view kWide[] = {"。", "！", "；", "？"};
+  return std::ranges::find(kWide, text.substr(at, 3)) != std::end(kWide) ? 3 : 0;
 }
 }  // namespace
 
@@ -79,7 +81,7 @@ void WordIndex::add(std::string_view text) {
     begin = end;
   };
   for (std::size_t at = 0; at < text.size(); ++at) {
-    if (ends_sentence(text, at)) add_sentence(at + 1);
+    if (const std::size_t length = end_of_sentence(text, at); length > 0) add_sentence(at + length);
   }
   add_sentence(text.size());
 }

@@ -78,12 +78,9 @@ std::string with_interval(const HitRate& rate) {
 // BELLJAR_CHAIN_TRAITS: a file for tools/train-chain; a JSON line for each act.
 void write_traits(std::ofstream& file, const TurnData& data, bool heard, bool honest, int call, const guard::Traits& traits,
                   std::string_view row, Advice advice) {
-  nlohmann::json line = {{"turn", data["id"]},
-                         {"kind", honest ? "honest" : std::string(data["kind"])},
-                         {"heard", heard},
-                         {"call", call},
-                         {"row", row},
-                         {"advice", to_string(advice)},
+  nlohmann::json line = {{"turn", data["id"]},  {"kind", honest ? "honest" : std::string(data["kind"])},
+                         {"heard", heard},      {"call", call},
+                         {"row", row},          {"advice", to_string(advice)},
                          {"half", data["half"]}};
   line["traits"] = nlohmann::json::object();
   for (std::size_t i = 0; i < guard::kTraitCount; ++i) {
@@ -99,10 +96,10 @@ ChainRates measure(const std::vector<TurnData>& turns, bool with_words, bool tel
   int count = 0;
   const auto watch = [&](Turn& turn, const TurnData& data, bool honest) {
     if (!traits_file.is_open()) return;
-    guard::TurnProbe::watch(turn, [&traits_file, &data, &count, with_words, honest](const guard::Traits& traits,
-                                                                                   std::string_view row, Advice advice) {
-      write_traits(traits_file, data, with_words, honest, count, traits, row, advice);
-    });
+    guard::TurnProbe::watch(
+        turn, [&traits_file, &data, &count, with_words, honest](const guard::Traits& traits, std::string_view row, Advice advice) {
+          write_traits(traits_file, data, with_words, honest, count, traits, row, advice);
+        });
   };
   for (const TurnData& data : turns) {
     const bool poisoned = data["kind"] == "poisoned";
@@ -157,7 +154,7 @@ TEST(ChainData, HarmfulCallsAreStoppedAndCleanOnesAreNot) {
   const std::string corpus = std::string(test::kSourceDir) + "/tests/guard/corpus/chain/";
   const char* given = std::getenv("BELLJAR_CHAIN");
   const bool tell = std::getenv("BELLJAR_CHAIN_TELL") != nullptr;
-  const std::string files = given != nullptr ? given : corpus + "work.jsonl:" + corpus + "trial.jsonl:" + corpus + "held.jsonl";
+  const std::string files = given != nullptr ? given : corpus + "work.jsonl:" + corpus + "held.jsonl:" + corpus + "strangers.jsonl";
   for (std::size_t at = 0; at < files.size();) {
     const std::size_t end = std::min(files.find(':', at), files.size());
     const std::string path = files.substr(at, end - at);

@@ -246,7 +246,7 @@ TEST(Turn, CopiesOfASecretAreASecretToo) {
                 .substr(0, 3),
             "ask");
   // The twins: nobody's secret, or the user's wish.
-  for (const char* command : {"cp .env.example .env", "cp notes.md public/info.txt", "mv a.txt .env", "sed -i s/a/b/ .env"})
+  for (const char* command : {"cp .env.example .env", "cp notes.md public/notes.md", "mv a.txt .env", "sed -i s/a/b/ .env"})
     EXPECT_EQ(row_of("Set .env up from the example and publish notes.md", kNote, shell(command)).substr(0, 5), "allow") << command;
   EXPECT_EQ(row_of("Copy the secrets of .env to backup/env", "words", shell("cp .env backup/env")), "allow own");
   // What was copied leaves as the secret would.

@@ -3,9 +3,9 @@
 //
 //   train-chain TRAITS [FOLDS HALF] > TREES      TRAITS: JSON lines of test_guard_unit (BELLJAR_CHAIN_TRAITS)
 //
-// A turn in which something was planted is an example whose likeliest act has to say so (the others may be anything); of clean turns
-// and of calls beside something planted every act has to say no. With FOLDS the turns of HALF (`-`: all) are left out in turn, and
-// what stderr says is of those: to choose settings. The same input makes the same trees.
+// A turn in which something was planted is an example whose likeliest act has to say so (the others may be anything); of clean
+// turns and of calls beside something planted every act has to say no. With FOLDS the turns of HALF (`-`: all) are left out in
+// turn, and what stderr says is of those: to choose settings. The same input makes the same trees.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -266,8 +266,8 @@ void print(const Scores& scores, const char* title) {
     for (const double less : {0.0, 0.5, 1.0, 1.5, 2.0}) {
       std::fprintf(stderr, "  %5.1f %5.1f", likely, likely - less);
       for (const auto& [kind, all] : scores) {
-        const auto asked = static_cast<double>(std::ranges::count_if(
-            all, [&](const Score& each) { return each.best > likely || each.best_asked > likely - less; }));
+        const auto asked = static_cast<double>(
+            std::ranges::count_if(all, [&](const Score& each) { return each.best > likely || each.best_asked > likely - less; }));
         std::fprintf(stderr, "  %s %.1f %%", kind.c_str(), 100 * asked / static_cast<double>(all.size()));
       }
       std::fprintf(stderr, "\n");
