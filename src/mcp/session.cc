@@ -331,10 +331,10 @@ void Session::close() {
 // In the order of document 001: what the validator finds, and only then a person. Each step is recorded before the next; what finds
 // no room in the trail is not done.
 ToolVerdict Session::decide(const Opinion& opinion, const ToolRequest& request, const ActContext& context, const Call& call) {
-  const Judgement judgement =
-      opinion.kind == OpinionKind::kRefuse ? Judgement{}
-      : call.reveals != nullptr            ? defence_.judge_reveal(*call.reveals)
-                                           : defence_.judge(request, context.workspace, call.conversation, context.files);
+  const Judgement judgement = opinion.kind == OpinionKind::kRefuse ? Judgement{}
+                              : call.reveals != nullptr
+                                  ? defence_.judge_reveal(*call.reveals)
+                                  : defence_.judge(request, context.workspace, call.conversation, context.files);
   const bool suspicious = judgement.advice != Advice::kAllow, blocked = judgement.advice == Advice::kBlock;
   const std::string rule = opinion.kind == OpinionKind::kAsk ? opinion.reason : "";
   const std::string reason = rule + (suspicious && !rule.empty() ? "; " : "") + (suspicious ? judgement.reason : "");
