@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <chrono>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/format.h"
 #include "base/unique_fd.h"
 #include "e2e/support_run.h"
 #include "support/eventually.h"
@@ -29,6 +31,23 @@ namespace belljar::test {
 namespace {
 
 namespace fs = std::filesystem;
+
+// python3 -c kUnderFilter CALL PROGRAM WORDS...: under a filter that refuses the call; "none": under none.
+const std::string kUnderFilter =
+    "import ctypes, os, struct, sys\n"
+    "c = ctypes.CDLL(None)\n"
+    "if sys.argv[1] != 'none':\n"
+    " code = b''.join(struct.pack('HBBI', *one) for one in ((0x20, 0, 0, 0), (0x15, 0, 1, int(sys.argv[1])), (6, 0, 0, 0x50001), "
+    "(6, 0, 0, 0x7fff0000)))\n"  // SECCOMP_RET_ERRNO with EPERM for that call, SECCOMP_RET_ALLOW
+    " text = ctypes.create_string_buffer(code)\n"
+    " program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', 4, ctypes.addressof(text)))\n"
+    " c.prctl(38, 1, 0, 0, 0)\n"
+    " if c.prctl(22, 2, program, 0, 0) != 0: sys.exit(99)\n"
+    // The interpreter ignores signals, and has added to its environment.
+    "import signal\n"
+    "for one in (signal.SIGPIPE, signal.SIGXFSZ): signal.signal(one, signal.SIG_DFL)\n"
+    "given = open('/proc/self/environ', 'rb').read().split(b'\\0')\n"
+    "os.execve(sys.argv[2], sys.argv[2:], dict(one.split(b'=', 1) for one in given if one))\n";
 
 class Warm : public Run {
  protected:
@@ -382,7 +401,19 @@ TEST_F(Warm, ASpareThatTellsGoesWithItsClient) {
       options());
   ASSERT_TRUE(eventually([&] { return fs::exists(workspace_ / "ended"); }));
   const std::set<std::string> left = spares();
+  // Several messages that come while it is stopped are one SIGIO.
+  std::string used;
+  for (const std::string& pid : before) {
+    if (!left.contains(pid)) used = pid;
+  }
+  ASSERT_NE(used, "");
+  ::kill(std::stoi(used), SIGSTOP);
+  running.send(SIGWINCH);
+  running.send(SIGCONT);
+  EXPECT_TRUE(eventually(
+      [&] { return read_file(format("/proc/{}/status", running.pid())).find("ShdPnd:\t0000000000000000") != std::string::npos; }));
   running.send(SIGKILL);
+  ::kill(std::stoi(used), SIGCONT);
   EXPECT_TRUE(eventually([&] {
     return std::ranges::all_of(before,
                                [&](const std::string& pid) { return left.contains(pid) || ::kill(std::stoi(pid), 0) != 0; });
@@ -390,10 +421,100 @@ TEST_F(Warm, ASpareThatTellsGoesWithItsClient) {
   EXPECT_EQ(running.wait().signal, SIGKILL);
 }
 
-// A listener at a spare's place that is in other namespaces, as a command is, learns nothing of who comes. The twin: one of ours.
+// What is told before the command goes to a pipe that nobody reads, too.
+TEST_F(Warm, ASpareThatWarnsGoesWithItsClient) {
+  const auto words = [](const std::string& before, const std::string& text) {
+    return std::vector<std::string>{"/bin/sh", "-c",
+                                    before + "exec " + std::string(kBelljar) + " run --warm --net host -c '" + text + "'"};
+  };
+  for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
+    stop();
+    EXPECT_NE(run(words("", "true"), options()).err.find("warning"), std::string::npos);
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+    const std::set<std::string> before = spares();
+    Running running(words("head -c 65536 /dev/zero >&2; ", "touch ran"), options());
+    std::set<std::string> left;
+    ASSERT_TRUE(eventually([&] { return (left = spares()).size() == 1; }));
+    running.send(signal);
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::all_of(before,
+                                 [&](const std::string& pid) { return left.contains(pid) || ::kill(std::stoi(pid), 0) != 0; });
+    })) << signal;
+    EXPECT_EQ(running.wait().signal, signal);
+    EXPECT_FALSE(fs::exists(workspace_ / "ran"));
+  }
+}
+
+// As a cold run dies of it, and not as one whose sandbox was killed.
+TEST_F(Warm, WhoseReaderIsGoneDiesOfIt) {
+  for (const char* mode : {"--", "--warm"}) {
+    const bool warm = std::string_view(mode) == "--warm";
+    if (warm) make_ready({"--json", "-c", "true"}, options());
+    const std::size_t ready = spares().size();
+    std::vector<std::string> args{"--json", "-c", "touch ready; while ! test -e go; do sleep 0.01; done"};
+    if (warm) args.insert(args.begin(), "--warm");
+    Running running(command_line(args), options());
+    ASSERT_TRUE(eventually([&] { return fs::exists(workspace_ / "ready"); }));
+    EXPECT_EQ(spares().size(), ready - (warm ? 1 : 0));
+    running.close_output();
+    std::ofstream(workspace_ / "go") << "";
+    EXPECT_EQ(running.wait().signal, SIGPIPE) << mode;
+    fs::remove(workspace_ / "ready");
+    fs::remove(workspace_ / "go");
+  }
+}
+
+TEST_F(Warm, ALimitThatTheProxyRaisesIsTheRunsAgainForItsSpares) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 512;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  make_ready({"--net", "proxy", "-c", "true"}, options());
+  for (int run = 0; run < 3; ++run) {
+    const Ran ran = again({"--net", "proxy", "-c", "ulimit -n"}, options());
+    EXPECT_TRUE(ran.warm);
+    EXPECT_EQ(ran.outcome.out, "512\n");
+    EXPECT_TRUE(eventually([&] { return spares().size() == 2; }));
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_F(Warm, NobodyInOtherNamespacesIsToldOrObeyed) {
+  make_ready({"-c", "true"}, options());
+  const std::set<std::string> before = spares();
+  for (const char* what : {"--json", "--stop"}) {
+    const Outcome asked = run({"/usr/bin/unshare", "--user", "--map-current-user", kBelljar, "warm", what}, options());
+    EXPECT_EQ(asked.out, "") << asked;
+  }
+  EXPECT_EQ(spares(), before);
+  EXPECT_NE(run({kBelljar, "warm", "--stop"}, options()).out, "") << "the twin";
+}
+
+TEST_F(Warm, WhatNobodyCanAnswerForMakesASpareOnce) {
+  const auto marks = [&] {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm"))
+      count += entry.path().string().ends_with(".cold") ? 1 : 0;
+    return count;
+  };
+  make_ready({"-c", "true"}, options());
+  EXPECT_EQ(marks(), 0U) << "the twin";
+  stop();
+  home_.write("policy.toml", "# " + std::string(64U << 10, 'x') + "\n");
+  home_.give_to(::geteuid(), ::getegid());
+  ::chmod(home_.path().c_str(), 0755);
+  EXPECT_EQ(belljar({"run", "--warm", "--policy", home_ / "policy.toml", "-c", "true"}, options()).exit_code, 0);
+  EXPECT_TRUE(eventually([&] { return marks() == 1; }));
+  EXPECT_TRUE(spares().empty());
+}
+
+// A listener at a spare's place that is in other namespaces, as a command is, or under a filter that may be another one learns
+// nothing of who comes. The twin: one of ours.
 TEST_F(Warm, NobodyInASandboxPlaysTheSpare) {
   const std::string play =
       "import ctypes, os, socket, sys\n"
+      "socket.setdefaulttimeout(20)\n"
       "def wait(listener):\n"
       " connection = listener.accept()[0]\n"
       " connection.settimeout(20)\n"
@@ -407,7 +528,13 @@ TEST_F(Warm, NobodyInASandboxPlaysTheSpare) {
       "listener.listen(2)\n"
       "os.write(1, b'there ')\n"
       "wait(listener)\n";
-  for (const bool inside : {true, false}) {
+  struct Case {
+    const char *who, *filter_of_fake, *filter_of_run, *learned;
+  };
+  const std::string fallocate = std::to_string(SYS_fallocate), setpriority = std::to_string(SYS_setpriority);
+  for (const auto& [who, filter_of_fake, filter_of_run, learned] :
+       {Case{"inside", "none", "none", "nothing"}, Case{"ours", fallocate.c_str(), setpriority.c_str(), "nothing"},
+        Case{"ours", "none", "none", "learned"}}) {
     make_ready({"-c", "true"}, with_secret());
     std::vector<std::string> sockets;
     for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm")) {
@@ -419,12 +546,16 @@ TEST_F(Warm, NobodyInASandboxPlaysTheSpare) {
       EXPECT_TRUE(eventually([&] { return ::kill(std::stoi(pid), 0) != 0; }));
     }
     std::ranges::sort(sockets);
-    Running fake({"/usr/bin/python3", "-c", play, inside ? "inside" : "ours", sockets[0]}, options());
+    const auto under = [](const char* filter, std::vector<std::string> words) {
+      words.insert(words.begin(), {"/usr/bin/python3", "-c", kUnderFilter, filter});
+      return words;
+    };
+    Running fake(under(filter_of_fake, {"/usr/bin/python3", "-c", play, who, sockets[0]}), options());
     ASSERT_TRUE(fake.wait_for_output("there"));
-    const Outcome ran = belljar({"run", "--warm", "-c", "echo ran"}, with_secret());
+    const Outcome ran = run(under(filter_of_run, {kBelljar, "run", "--warm", "-c", "echo ran"}), with_secret());
     EXPECT_EQ(ran.out, "ran\n") << ran;
-    const Outcome learned = fake.wait();
-    EXPECT_EQ(learned.out, inside ? "there nothing" : "there learned") << learned;
+    const Outcome told = fake.wait();
+    EXPECT_EQ(told.out, std::string("there ") + learned) << told << filter_of_run;
   }
 }
 
@@ -451,6 +582,25 @@ TEST_F(Warm, AConfinedCallerIsNotServed) {
   EXPECT_EQ(as("free", "echo x > made").exit_code, 0) << "the twin";
   EXPECT_NE(spares(), before) << "and it was warm";
   EXPECT_TRUE(fs::exists(workspace_ / "made"));
+}
+
+// The kernel tells how many filters there are, not which: two callers under one each may be under others.
+TEST_F(Warm, ACallerUnderAFilterOfItsOwnIsNeitherServedNorMakesSpares) {
+  const auto under = [&](long call, const std::string& text) {
+    return run(
+        {"/usr/bin/python3", "-c", kUnderFilter, call < 0 ? "none" : std::to_string(call), kBelljar, "run", "--warm", "-c", text},
+        options());
+  };
+  const Outcome first = under(SYS_fallocate, "true");
+  EXPECT_EQ(first.exit_code, 0) << first;
+  EXPECT_EQ(under(-1, "true").exit_code, 0);
+  ASSERT_TRUE(eventually([&] { return spares().size() == 2; })) << "the twin";
+  const std::set<std::string> before = spares();
+  EXPECT_EQ(under(SYS_fallocate, "! fallocate -l 10 made 2>/dev/null").exit_code, 0);
+  EXPECT_EQ(under(SYS_setpriority, "fallocate -l 10 made").exit_code, 0);
+  EXPECT_EQ(spares(), before);
+  EXPECT_EQ(under(-1, "true").exit_code, 0);
+  EXPECT_NE(spares(), before) << "the twin";
 }
 
 // What the plan was made for is another place now, though nothing that it was made of has changed.
@@ -493,18 +643,36 @@ TEST_F(Warm, APathOfTheCallersOwnProcessStartsCold) {
     EXPECT_GT(fs::file_size(workspace_ / "out"), 100U);
     EXPECT_TRUE(spares().empty());
   }
+  // By a name that does not say so: of a descriptor that a spare has, and of one that it has not.
+  home_.write("policy.toml", "mode = \"read-only\"\n");
+  home_.give_to(::geteuid(), ::getegid());
+  for (const char* fd : {"3", "9"}) {
+    fs::remove(home_ / "link");
+    fs::create_symlink(std::string("/dev/fd/") + fd, home_ / "link");
+    for (int i = 0; i < 2; ++i) {
+      const std::string text = format("exec {}< {}; exec {} run --warm --policy {} -c 'echo x > ran'", fd, home_ / "policy.toml",
+                                      kBelljar, home_ / "link");
+      EXPECT_NE(run({"/bin/sh", "-c", text}, options()).exit_code, 0);
+      EXPECT_FALSE(fs::exists(workspace_ / "ran"));
+    }
+  }
 }
 
 TEST_F(Warm, WhatCannotBeWarmStartsCold) {
   make_ready({"-c", "true"}, options());
   stop();
   for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"--txn", "-c", "echo x > made"}, {"--verbose", "-c", "true"}, {"--policy", "danger-full-access", "-c", "true"}}) {
+           {"--txn", "-c", "echo x > made"},
+           {"--verbose", "-c", "true"},
+           {"--policy", "danger-full-access", "-c", "true"},
+           {"--net", "proxy", "--publish", format("{}:80", 20000 + ::getpid() % 10000), "-c", "true"}}) {
     const Ran ran = again(args, options());
     EXPECT_EQ(ran.outcome.exit_code, 0) << ran.outcome;
     EXPECT_TRUE(spares().empty()) << args.front();
   }
   EXPECT_FALSE(fs::exists(workspace_ / "made"));
+  make_ready({"--net", "proxy", "-c", ": /proc/self/stat, a text and no path"}, options());
+  EXPECT_TRUE(again({"--net", "proxy", "-c", "true"}, options()).warm) << "the twin of a proxy that publishes";
   RunOptions wrong = options();
   wrong.env["BELLJAR_WARM"] = "yes";
   const Outcome refused = belljar({"run", "-c", "true"}, wrong);
