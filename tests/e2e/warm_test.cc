@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -77,6 +78,14 @@ class Warm : public Run {
     for (std::size_t at = 0; (at = text.find("\"pid\":", at)) != std::string::npos; at += 6)
       pids.insert(text.substr(at + 6, text.find(',', at) - at - 6));
     return pids;
+  }
+
+  // Of kinds for which no spare is made any more.
+  std::size_t marks() const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm"))
+      count += entry.path().string().ends_with(".cold") ? 1 : 0;
+    return count;
   }
 
   // After a first run like it, which leaves spares.
@@ -492,12 +501,6 @@ TEST_F(Warm, NobodyInOtherNamespacesIsToldOrObeyed) {
 }
 
 TEST_F(Warm, WhatNobodyCanAnswerForMakesASpareOnce) {
-  const auto marks = [&] {
-    std::size_t count = 0;
-    for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm"))
-      count += entry.path().string().ends_with(".cold") ? 1 : 0;
-    return count;
-  };
   make_ready({"-c", "true"}, options());
   EXPECT_EQ(marks(), 0U) << "the twin";
   stop();
@@ -654,6 +657,9 @@ TEST_F(Warm, APathOfTheCallersOwnProcessStartsCold) {
                                       kBelljar, home_ / "link");
       EXPECT_NE(run({"/bin/sh", "-c", text}, options()).exit_code, 0);
       EXPECT_FALSE(fs::exists(workspace_ / "ran"));
+      if (*fd == '3') {
+        EXPECT_TRUE(eventually([&] { return marks() == 1; })) << "the spare of the run before has ended";
+      }
     }
   }
 }
