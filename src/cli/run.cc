@@ -187,10 +187,12 @@ Result<runtime::RunOutcome> run_first(const RunFlags& flags, policy::Choice& cho
   const backend::Host& host = spare != nullptr ? spare->host() : plain;
   runtime::RunSettings settings = make_settings(flags, loaded.effective, place.workspace);
   settings.spare = spare;
+  const bool leaves_spare = spare == nullptr && loaded.effective.policy.warm && can_be_warm(flags, loaded);
+  const warm::wire::Inherited begun = leaves_spare ? warm::own_inherited() : warm::wire::Inherited();
   if (spare == nullptr) {
     settings.on_started = [&](int) {
       plain.forget();  // while the command runs, and not when somebody waits for its end
-      if (loaded.effective.policy.warm && can_be_warm(flags, loaded)) start_spare(words_of_run(flags));
+      if (leaves_spare) start_spare(words_of_run(flags), begun);
     };
   }
   settings.on_ready = [&, told = settings.on_ready](const EnforcementReport& report) {

@@ -16,8 +16,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -137,10 +139,12 @@ bool names_processes_files(const RunFlags& flags, const LoadedPolicy& loaded) {
            text.find("/dev/std") != std::string_view::npos;
   };
   const policy::MergeContext& context = loaded.context;
-  return std::ranges::any_of(flags.words, is) ||
-         std::ranges::any_of(
-             std::vector<std::string>{context.home, context.config_dir, context.tmpdir, context.runtime_dir, default_state_dir()},
-             is);
+  const auto text = static_cast<std::size_t>(text_of(flags).value_or(0));  // of a shell, which is no path; behind "belljar"
+  for (std::size_t i = 0; i < flags.words.size(); ++i) {
+    if (i + 1 != text && is(flags.words[i])) return true;
+  }
+  return std::ranges::any_of(
+      std::vector<std::string>{context.home, context.config_dir, context.tmpdir, context.runtime_dir, default_state_dir()}, is);
 }
 
 // Since pid 1 was cloned each first write to a page of the heap is a fault of some microseconds: taken now, when nobody waits
@@ -168,9 +172,10 @@ bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded) {
   if (policy.filesystem.siblings == Siblings::kHidden || policy.filesystem.caches == Caches::kWorkspace ||
       !policy.filesystem.volumes.empty())
     return false;
+  if (!policy.network.publish.empty()) return false;             // one at a time listens there
   if (policy.limits.disk) return false;                          // counted from the start, by what lies in the workspace then
   if (policy::wants_interception(policy.network)) return false;  // another program's
-  return !names_processes_files(flags, loaded) && text_of(flags);
+  return !names_processes_files(flags, loaded) && text_of(flags) && warm::has_known_filters();
 }
 
 warm::RunWords words_of_run(const RunFlags& flags) { return {words_without_command(flags), own_environment(), own_directory()}; }
@@ -188,13 +193,21 @@ SpareWord read_spare_word(std::string_view word) {
   return read;
 }
 
-void start_spare(const warm::RunWords& words, WallTime now) {
+void start_spare(const warm::RunWords& words, const warm::wire::Inherited& as, WallTime now) {
   std::vector<std::string> argv = words.argv;
   const auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(now.time_since_epoch()).count();
   argv.insert(argv.begin() + 1, format("{}={},{}", kSpareWord, since, ignored_of_libc()));
-  if (!warm::has_room(words, warm::own_inherited())) return;
+  if (!warm::has_room(words, as)) return;
+  // What a proxy raised is not what the next run begins with.
+  rlimit files{};
+  ::getrlimit(RLIMIT_NOFILE, &files);
+  const rlim_t raised = std::exchange(files.rlim_cur, as.limits[RLIMIT_NOFILE][0]);
+  if (raised != files.rlim_cur) ::setrlimit(RLIMIT_NOFILE, &files);
   // A spare that cannot be had is no fault of the run.
   (void)launch::start_detached(own_program(), argv, words.environment, -1, launch::Ignored::kKept);
+  if (raised == files.rlim_cur) return;
+  files.rlim_cur = raised;
+  ::setrlimit(RLIMIT_NOFILE, &files);
 }
 
 Result<std::unique_ptr<RunSpare>> RunSpare::create(RunFlags& flags) {
@@ -255,8 +268,11 @@ std::string RunSpare::told() const {
 }
 
 Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std::string>& env) {
+  // Whom it could not serve nobody is to make a sandbox for again, for a while.
+  if (!host_.unanswered().empty()) return warm::note_cold(words_, inherited_), over("nobody can tell what becomes of the host");
+  if (!host_.changed().empty()) return over("the host has changed");
   door_.emplace(BELLJAR_TRY(warm::Door::open(words_, inherited_, flags_.spare->since)));
-  start_spare(words_);
+  start_spare(words_, inherited_);
   make_heap_ready();
   const auto until = std::chrono::steady_clock::now() + kIdle;
   for (;;) {
@@ -274,10 +290,95 @@ Result<front::RemoteEnd*> RunSpare::await_use(int sandbox_pidfd, std::vector<std
       BELLJAR_CHECK(take(*std::move(visitor), env));
       return this;
     }
+    // Who is confined is neither told of the run's words nor obeyed.
+    if (visitor->proof != proof_ || !visitor->caller || !visitor->caller->is_where(own_)) continue;
     (void)warm::tell(*visitor, told());
     if (visitor->ask == warm::wire::Ask::kEnd) return over("it was told to");
   }
 }
+
+namespace {
+int g_client = -1;
+// What a run of our own would be ended by depends on what it is at.
+enum class Phase { kBeforeCommand, kCommandBegins, kAfterCommand };
+volatile Phase g_phase = Phase::kBeforeCommand;
+
+// The client dies by it, as a run of our own would, or is gone; the sandbox goes with us.
+[[noreturn]] void end_with(int signal) noexcept {
+  const warm::wire::Answer answer{warm::wire::Say::kSignalled, signal};
+  if (signal != 0) (void)::send(g_client, &answer, sizeof answer, MSG_NOSIGNAL);
+  for (;;) ::kill(::getpid(), SIGKILL);
+}
+
+// Several that come at once are one SIGIO.
+void attend_client(int) {
+  const int before = errno;
+  // From its beginning on signals are the command's.
+  pollfd gone{g_client, POLLRDHUP, 0};
+  if (g_phase == Phase::kCommandBegins) {
+    if (::poll(&gone, 1, 0) > 0 && (gone.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) end_with(0);
+    errno = before;
+    return;
+  }
+  for (;;) {
+    warm::wire::Signal signal;
+    const ssize_t size = ::recv(g_client, &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) break;
+    if (size <= 0) end_with(0);
+    if (size != sizeof signal) continue;
+    switch (signal.number) {
+      case SIGINT:
+        if (g_phase == Phase::kAfterCommand) break;
+        [[fallthrough]];
+      case SIGTERM:
+      case SIGHUP:
+      case SIGQUIT:
+      case SIGUSR1:
+      case SIGUSR2:
+        end_with(signal.number);
+      case SIGTSTP: {
+        const warm::wire::Answer answer{warm::wire::Say::kStop, 0};
+        (void)::send(g_client, &answer, sizeof answer, MSG_NOSIGNAL);
+        break;
+      }
+      default:
+        break;
+    }
+  }
+  errno = before;
+}
+
+// Of our own writes, whose reader is gone or which are too long a file.
+void end_by_own(int signal) { end_with(signal); }
+
+constexpr int kOfWrites[] = {SIGPIPE, SIGXFSZ};
+
+void handle(int signal, void (*handler)(int)) noexcept {
+  struct sigaction action{};
+  if (::sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) return;  // as the run had it
+  action = {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(signal, &action, nullptr);
+}
+
+void watch(int client, Phase phase) noexcept {
+  g_client = client;
+  g_phase = phase;
+  handle(SIGIO, attend_client);
+  for (const int signal : kOfWrites) handle(signal, end_by_own);
+  ::fcntl(client, F_SETOWN, ::getpid());
+  ::fcntl(client, F_SETFL, ::fcntl(client, F_GETFL) | O_ASYNC);
+  attend_client(SIGIO);  // what came before
+}
+
+void unwatch(int client) noexcept {
+  ::fcntl(client, F_SETFL, ::fcntl(client, F_GETFL) & ~O_ASYNC);
+  std::signal(SIGIO, SIG_DFL);
+  for (const int signal : kOfWrites) handle(signal, SIG_DFL);
+}
+}  // namespace
 
 Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env) {
   CommandWords words = flags_;
@@ -308,58 +409,33 @@ Result<void> RunSpare::take(warm::Visitor visitor, std::vector<std::string>& env
     visitor.streams[static_cast<std::size_t>(n)].reset();
   }
   client_ = std::move(visitor);
+  watch(fd(), Phase::kBeforeCommand);  // the streams are read by others, or by nobody
   for (const std::string& warning : loaded_->effective.warnings) print_note("warning: " + warning);
   return open_report(flags_, *loaded_, *record_);
 }
+
+// Whoever reads slowly what we tell must not be waited for when the run's caller is gone.
+void RunSpare::watch_client() const { watch(fd(), Phase::kAfterCommand); }
+
+void RunSpare::starting() { watch(fd(), Phase::kCommandBegins); }
 
 // Who came meanwhile and waits at the door is turned away, which costs the command nothing any more. The next one is made meanwhile
 // where a run that came now would find none; else when there is nothing that it could disturb.
 void RunSpare::begun() {
   alone_ = warm::has_room(words_, inherited_);
   door_->close();
-  if (alone_) start_spare(words_);
-}
-
-namespace {
-int g_client = -1;
-
-// A run of our own would be ended by these; the client passes them on, or is gone.
-void end_with_client(int) {
-  const int before = errno;
-  warm::wire::Signal signal;
-  const ssize_t size = ::recv(g_client, &signal, sizeof signal, MSG_DONTWAIT | MSG_TRUNC);
-  if (size == sizeof signal && (signal.number == SIGTERM || signal.number == SIGHUP || signal.number == SIGQUIT)) {
-    const warm::wire::Answer answer{warm::wire::Say::kEnded, 128 + signal.number};
-    (void)::send(g_client, &answer, sizeof answer, MSG_NOSIGNAL);
-  } else if (size != 0 && (size > 0 || errno == EAGAIN)) {
-    errno = before;
-    return;
-  }
-  ::kill(::getpid(), SIGKILL);
-}
-}  // namespace
-
-// Whoever reads slowly what we tell must not be waited for when the run's caller is gone.
-void RunSpare::watch_client() const {
-  g_client = fd();
-  struct sigaction action{};
-  action.sa_handler = end_with_client;
-  action.sa_flags = SA_RESTART;
-  ::sigaction(SIGIO, &action, nullptr);
-  ::fcntl(g_client, F_SETOWN, ::getpid());
-  ::fcntl(g_client, F_SETFL, ::fcntl(g_client, F_GETFL) | O_ASYNC);
-  end_with_client(SIGIO);  // what came before
+  if (alone_) start_spare(words_, inherited_);
+  unwatch(fd());  // whoever supervises the command hears of both
 }
 
 void RunSpare::finish(int exit_code) {
-  ::fcntl(fd(), F_SETFL, ::fcntl(fd(), F_GETFL) & ~O_ASYNC);
-  std::signal(SIGIO, SIG_DFL);
+  unwatch(fd());
   const WallTime now = std::chrono::system_clock::now();
   // Whoever reads what the command wrote waits for the last writer.
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   for (int n = 0; n < 3; ++n) ::dup3(null.get(), n, 0);
   (void)client_->answer(warm::wire::Say::kEnded, exit_code);
-  if (!alone_) start_spare(words_, now);
+  if (!alone_) start_spare(words_, inherited_, now);
 }
 
 int RunSpare::fd() const noexcept { return client_->connection.get(); }

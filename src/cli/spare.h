@@ -29,8 +29,9 @@ inline constexpr std::string_view kSpareWord = "__spare";
 bool can_be_warm(const RunFlags& flags, const LoadedPolicy& loaded);
 
 // Starts a process that makes a spare for the next run with these words. Nothing comes of it where there are enough, or where
-// spares were told to end after `now`.
-void start_spare(const warm::RunWords& words, WallTime now = std::chrono::system_clock::now());
+// spares were told to end after `now`. `as`: what this run was begun with; the limit of open files that is another one since is put
+// back meanwhile.
+void start_spare(const warm::RunWords& words, const warm::wire::Inherited& as, WallTime now = std::chrono::system_clock::now());
 // `word`: kSpareWord as start_spare() wrote it.
 SpareWord read_spare_word(std::string_view word);
 // The words of this process's own run, for start_spare().
@@ -54,6 +55,7 @@ class RunSpare final : public runtime::Spare, public front::RemoteEnd {
   void finish(int exit_code);
 
   Result<front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) override;
+  void starting() override;
   void begun() override;
 
   int fd() const noexcept override;

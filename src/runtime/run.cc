@@ -133,6 +133,7 @@ class Runner {
     if (settings_.on_warning) std::ranges::for_each(prepared_.warnings, settings_.on_warning);
     ran_.times.prepare = Clock::now() - begun;
 
+    if (settings_.spare != nullptr) settings_.spare->starting();
     const Clock::time_point starting = Clock::now();
     ::clock_gettime(CLOCK_REALTIME_COARSE, &began_);
     auto begun_sandbox =

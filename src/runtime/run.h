@@ -30,7 +30,9 @@ class Spare {
   // The sandbox is there. Waits until somebody is to have it, and writes the command and the streams (descriptors 0, 1, 2) where
   // the run has them; `env`: the command's, as it was planned. Errors: nobody is to have it; then it ends.
   virtual Result<front::RemoteEnd*> await_use(int sandbox_pidfd, std::vector<std::string>& env) = 0;
-  // The command is being started.
+  // Everything is told that is told before; the command is started now.
+  virtual void starting() = 0;
+  // The command is being started, and its caller's signals are about to be read.
   virtual void begun() = 0;
 };
 

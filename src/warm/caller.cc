@@ -67,7 +67,30 @@ std::uint64_t ignored_signals(std::string_view status) {
   return set & ~kOfLibc;
 }
 
+// How many filters of seccomp, none of them, or nothing where the kernel does not count them (before Linux 5.9).
+std::string filters_of(std::string_view status) {
+  constexpr std::string_view kLine = "\nSeccomp_filters:\t";
+  const std::size_t at = status.find(kLine);
+  if (at == std::string_view::npos) return {};
+  status.remove_prefix(at + kLine.size());
+  return std::string(status.substr(0, status.find('\n')));
+}
+
 }  // namespace
+
+bool are_known_filters(std::string_view status, std::string_view of_init) {
+  if (status.find("\nSeccomp:\t0\n") != std::string_view::npos) return true;
+  const std::string filters = filters_of(status);
+  return !filters.empty() && filters == filters_of(of_init);
+}
+
+bool has_known_filters() {
+  const auto status_of = [](const char* process) {
+    const UniqueFd folder(::open(process, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    return folder.valid() ? kernel::read_small_file(folder.get(), "status").value_or("") : std::string();
+  };
+  return are_known_filters(status_of("/proc/self"), status_of("/proc/1"));
+}
 
 std::optional<Caller> Caller::look_at(pid_t pid) {
   const UniqueFd process(::open(format("/proc/{}", pid).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -77,6 +100,7 @@ std::optional<Caller> Caller::look_at(pid_t pid) {
   const std::string status = text_of("status");
   if (status.empty()) return std::nullopt;
   caller.status = rights_of(status);
+  caller.filters = filters_of(status);
   caller.ignored = ignored_signals(status);
   caller.groups = text_of("cgroup");
   caller.label = text_of("attr/current");  // none without a security module that has labels
@@ -96,6 +120,11 @@ std::optional<Caller> Caller::look_at(pid_t pid) {
     caller.files[i] = {::makedev(file.stx_dev_major, file.stx_dev_minor), file.stx_ino, file.stx_mnt_id};
   }
   return caller;
+}
+
+bool Caller::is_where(const Caller& other) const noexcept {
+  constexpr std::size_t kNamespaces = 3;  // of user, mounts and pids: the first of `files`
+  return filters == other.filters && std::equal(files.begin(), files.begin() + kNamespaces, other.files.begin());
 }
 
 wire::Inherited own_inherited() {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "warm/wire.h"
 
@@ -25,11 +26,20 @@ struct Caller {
   // nullopt: it is gone, or not ours to look at.
   static std::optional<Caller> look_at(pid_t pid);
   bool operator==(const Caller&) const = default;
+  // In the same user, mount and pid namespaces, under as many filters.
+  bool is_where(const Caller& other) const noexcept;
 
-  std::string status, groups, label, oom, dumps, session;
+  std::string filters, status, groups, label, oom, dumps, session;
   std::uint64_t ignored = 0;
   std::array<FileId, 12> files{};  // namespaces, working directory, root, program
 };
+
+// The kernel tells how many filters of seccomp a process is under, and not which. They are only ever added, so who is under as many
+// as pid 1 of the same namespace is under those of pid 1, as in a container; nobody knows of any others whether two processes share
+// them. `status`, `of_init`: proc_pid_status(5).
+bool are_known_filters(std::string_view status, std::string_view of_init);
+// Of this process.
+bool has_known_filters();
 
 // Of this process.
 wire::Inherited own_inherited();

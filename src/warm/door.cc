@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <cstddef>
 #include <cstring>
@@ -163,7 +165,12 @@ std::optional<std::string> ask_at(const std::string& path, wire::Ask ask) {
     if (errno == ECONNREFUSED) ::unlink(path.c_str());
     return std::nullopt;
   }
-  const wire::Request request{.ask = ask};
+  wire::Request request{.ask = ask};
+  // It tells those alone whom the kernel lets look into it, as a run shows, too (wire.h).
+  ucred spare{};
+  socklen_t spare_size = sizeof spare;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &spare, &spare_size) == 0)
+    (void)!::readlink(format("/proc/{}/fd/{}", spare.pid, wire::kProofFd).c_str(), request.proof, sizeof request.proof);
   std::string text(kMostText, '\0');
   pollfd wait{socket.get(), POLLIN, 0};
   if (::send(socket.get(), &request, sizeof request, MSG_NOSIGNAL) != sizeof request ||
@@ -178,13 +185,45 @@ std::optional<std::string> ask_at(const std::string& path, wire::Ask ask) {
 // Kinds of which nobody will ask again are many where a variable differs with every call.
 void end_oldest(const std::string& folder) {
   constexpr std::size_t kMostSpares = 16;
-  const std::vector<std::string> paths = sockets_in(folder);
-  if (paths.size() < kMostSpares) return;
+  std::vector<std::string> paths = sockets_in(folder);
   const auto made = [](const std::string& path) {
     struct stat status{};
     return ::lstat(path.c_str(), &status) == 0 ? std::pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec) : std::pair(0L, 0L);
   };
-  (void)ask_at(*std::ranges::min_element(paths, {}, made), wire::Ask::kEnd);
+  for (; paths.size() >= kMostSpares; paths.pop_back()) {
+    std::iter_swap(std::ranges::min_element(paths, {}, made), paths.end() - 1);
+    // One that does not answer, as one that is stopped, ends when it finds its socket gone.
+    if (ask_at(paths.back(), wire::Ask::kEnd).value_or("").empty()) ::unlink(paths.back().c_str());
+  }
+}
+
+constexpr std::chrono::minutes kCold{10};
+
+std::string cold_mark(const std::string& folder, const RunWords& words, const wire::Inherited& inherited) {
+  char name[32];
+  wire::put_name(name, words.hash(inherited), 0);
+  return folder + "/." + std::string(name + 1, 16) + ".cold";
+}
+
+// Of less than ten minutes ago.
+bool is_fresh(const std::string& mark) noexcept {
+  struct stat status{};
+  if (::lstat(mark.c_str(), &status) != 0) return false;
+  const auto age = std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(status.st_mtim.tv_sec);
+  return age >= std::chrono::seconds(-1) && age < kCold;
+}
+
+// What was left by a spare that was killed before it listened, by its number; and marks that say nothing any more.
+void remove_leftovers(const std::string& folder) noexcept {
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), ::closedir);
+  if (stream == nullptr) return;
+  while (const dirent* entry = ::readdir(stream.get())) {  // NOLINT(concurrency-mt-unsafe): the stream is ours
+    const std::string_view name(entry->d_name);
+    const std::string path = folder + "/" + entry->d_name;
+    pid_t pid = 0;
+    const bool number = name.size() > 1 && std::from_chars(name.begin() + 1, name.end(), pid).ptr == name.end() && pid > 0;
+    if (number ? ::kill(pid, 0) != 0 && errno == ESRCH : name.ends_with(".cold") && !is_fresh(path)) ::unlink(path.c_str());
+  }
 }
 
 }  // namespace
@@ -232,11 +271,20 @@ std::string directory() {
   return {path, wire::put_directory(pointers_to(environment).data(), ::geteuid() == 0, path)};
 }
 
+void note_cold(const RunWords& words, const wire::Inherited& inherited) {
+  const std::string folder = directory();
+  if (folder.empty() || !is_ours_alone(folder)) return;
+  remove_leftovers(folder);
+  const UniqueFd file(::open(cold_mark(folder, words, inherited).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  ::futimens(file.get(), nullptr);
+}
+
 bool has_room(const RunWords& words, const wire::Inherited& inherited) {
   const std::string folder = directory();
+  if (folder.empty() || !is_ours_alone(folder) || is_fresh(cold_mark(folder, words, inherited))) return false;
   const std::uint64_t kind = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
-    if (!folder.empty() && ::access(path_in(folder, kind, slot).c_str(), F_OK) != 0) return true;
+    if (::access(path_in(folder, kind, slot).c_str(), F_OK) != 0) return true;
   }
   return false;
 }
@@ -248,6 +296,7 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited,
   make_directory();
   if (!is_ours_alone(folder)) return no_place(format("{} is not a directory of yours alone (mode 0700)", quoted(folder)));
   if (was_stopped(folder, since)) return Error(Code::kCanceled, "spares were told to end");
+  remove_leftovers(folder);
   end_oldest(folder);
   const std::uint64_t kind = words.hash(inherited);
   for (int slot = 0; slot < wire::kSlots; ++slot) {
@@ -262,6 +311,8 @@ Result<Door> Door::open(const RunWords& words, const wire::Inherited& inherited,
       ::inotify_add_watch(door.watch_.get(), folder.c_str(),
                           IN_DELETE | IN_MOVED_FROM | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR);
     door.inode_ = inode_of(door.path_);
+    // Whoever told spares to end had looked for their sockets before ours was there.
+    if (was_stopped(folder, since)) return Error(Code::kCanceled, "spares were told to end");
     return door;
   }
   return Error(Code::kAlreadyExists, "there are enough spares of that kind");
@@ -271,7 +322,7 @@ Door::~Door() { close(); }
 
 void Door::close() noexcept {
   if (!listener_.valid()) return;
-  ::unlink(path_.c_str());
+  if (inode_of(path_) == inode_) ::unlink(path_.c_str());  // and not one that has taken its place
   listener_.reset();
 }
 

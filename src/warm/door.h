@@ -71,6 +71,8 @@ class Door {
   UniqueFd listener_, watch_;
 };
 
+// No spare of that kind is made for ten minutes: one that was could not tell whether the host is what it was.
+void note_cold(const RunWords& words, const wire::Inherited& inherited);
 // Whether another spare of that kind may be made.
 bool has_room(const RunWords& words, const wire::Inherited& inherited);
 

@@ -58,6 +58,7 @@ enum class Say : std::uint32_t {
   kRefused,    // this spare is not what a start would make now
   kStop,       // stop yourself: the command has been
   kEnded,      // with the exit code
+  kSignalled,  // die by that signal, as a cold run would have
 };
 struct Answer {
   Say say = Say::kRefused;

@@ -1,14 +1,12 @@
 // `belljar run --warm`: each run that may be served by a spare is the run that it would have been without one.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,75 +14,18 @@
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
-#include "base/unique_fd.h"
+#include "base/format.h"
 #include "e2e/support_run.h"
+#include "e2e/support_warm.h"
 #include "support/eventually.h"
 #include "support/leftovers.h"
-#include "support/temp_dir.h"
 
 namespace belljar::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-class Warm : public Run {
- protected:
-  void TearDown() override { end_spares(state_.path()); }
-
-  RunOptions options() const {
-    RunOptions options{.stdin_is = Input::kNull, .cwd = workspace_.path()};
-    options.env = {{"XDG_STATE_HOME", state_.path()}, {"HOME", home_.path()}, {"BELLJAR_WARM", ""}};
-    return options;
-  }
-  RunOptions with_secret() const {
-    RunOptions with = options();
-    with.env["BELLJAR_SECRET"] = "1";
-    return with;
-  }
-  Outcome warm_command(const std::vector<std::string>& args) const {
-    std::vector<std::string> words{"warm"};
-    words.insert(words.end(), args.begin(), args.end());
-    return belljar(words, options());
-  }
-  void stop() const { warm_command({"--stop"}); }
-
-  // Those that wait, by what they say.
-  std::set<std::string> spares() const {
-    std::set<std::string> pids;
-    const std::string text = warm_command({"--json"}).out;
-    for (std::size_t at = 0; (at = text.find("\"pid\":", at)) != std::string::npos; at += 6)
-      pids.insert(text.substr(at + 6, text.find(',', at) - at - 6));
-    return pids;
-  }
-
-  // After a first run like it, which leaves spares.
-  void make_ready(std::vector<std::string> args, const RunOptions& options) const {
-    stop();
-    args.insert(args.begin(), {"run", "--warm"});
-    belljar(args, options);
-    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
-  }
-
-  struct Ran {
-    Outcome outcome;
-    bool warm = false;
-  };
-  // A spare that was used is not among those that wait any more.
-  Ran again(std::vector<std::string> args, const RunOptions& options) const {
-    const std::set<std::string> before = spares();
-    args.insert(args.begin(), {"run", "--warm"});
-    Ran ran{belljar(args, options)};
-    const std::set<std::string> after = spares();
-    for (const std::string& pid : before) ran.warm |= !after.contains(pid);
-    return ran;
-  }
-
-  TempDir state_{"/var/tmp"};
-  TempDir home_{"/var/tmp"};
-};
 
 TEST_F(Warm, ASpareIsUsedOnceAndTheNextIsMade) {
   make_ready({"--", "true"}, options());
@@ -236,6 +177,37 @@ TEST_F(Warm, AnotherEnvironmentDirectoryOrUmaskIsAnotherKind) {
   EXPECT_TRUE(again({"-c", "true"}, options()).warm) << "the twin";
 }
 
+// What the plan was made for is another place now, though nothing that it was made of has changed.
+TEST_F(Warm, WhereALinkLeadsIsPartOfIt) {
+  for (const char* name : {"one", "two"}) {
+    fs::create_directories(home_ / (std::string(name) + "/.ssh"));
+    fs::create_directories(workspace_ / name);
+    if (is_root()) fs::permissions(workspace_ / name, fs::perms::all);
+  }
+  fs::create_symlink("one", home_ / "link");
+  fs::create_symlink("one", workspace_ / "link");
+  RunOptions linked = options();
+  linked.env["HOME"] = home_ / "link";
+  const std::vector<std::string> at_home = {"-c", "ls " + home_ / "two/.ssh" + " 2>&1"};
+  const std::vector<std::string> in_link = {"--cwd", "link", "-c", "pwd -P"};
+  for (const auto& [args, settings, link] :
+       {std::tuple(at_home, linked, home_ / "link"), std::tuple(in_link, options(), workspace_ / "link")}) {
+    std::vector<std::string> quiet = args;
+    quiet.back() = "true";
+    make_ready(quiet, settings);
+    EXPECT_TRUE(again(args, settings).warm) << "the twin";
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+    fs::remove(link);
+    fs::create_symlink("two", link);
+    std::vector<std::string> cold = args;
+    cold.insert(cold.begin(), "run");
+    const Outcome after = again(args, settings).outcome, without = belljar(cold, settings);
+    EXPECT_EQ(after.out, without.out);
+    EXPECT_EQ(after.exit_code, without.exit_code);
+    stop();
+  }
+}
+
 TEST_F(Warm, SignalsReachTheCommandAndItsCodeComesBack) {
   make_ready({"-c", "true"}, options());
   Running running(command_line({"--warm", "-c", "trap 'echo told; exit 9' TERM; echo ready; while :; do sleep 0.05; done"}),
@@ -304,47 +276,6 @@ TEST_F(Warm, LimitsHold) {
   EXPECT_EQ(ran.outcome.exit_code, 124) << ran.outcome;
 }
 
-// What limits.disk allows counts from what its run finds: a spare would have found something else.
-TEST_F(Warm, ALimitOnTheDiskCountsFromTheStartOfItsRun) {
-  const auto write_by_host = [&](const char* name) {
-    std::ofstream(workspace_ / name) << "of the host";
-    fs::resize_file(workspace_ / name, 0);
-    ASSERT_EQ(::posix_fallocate(UniqueFd(::open((workspace_ / name).c_str(), O_WRONLY | O_CLOEXEC)).get(), 0, 30 << 20), 0);
-  };
-  const std::vector<std::string> limited{"--disk", "20MiB", "-c"};
-  const auto run = [&](const std::string& text) {
-    std::vector<std::string> args = limited;
-    args.push_back(text);
-    return again(args, options());
-  };
-  write_by_host("removed");
-  EXPECT_EQ(run("true").outcome.exit_code, 0);
-  // The twin; and one that the run above had started would be there by then, too.
-  belljar({"run", "--warm", "-c", "true"}, options());
-  ASSERT_TRUE(eventually([&] { return spares().size() >= 2; }));
-  EXPECT_TRUE(again({"-c", "true"}, options()).warm);
-  EXPECT_EQ(warm_command({"--json"}).out.find("--disk"), std::string::npos);
-  fs::remove(workspace_ / "removed");
-  const Ran over = run("head -c 30M /dev/zero > new");
-  EXPECT_FALSE(over.warm);
-  EXPECT_NE(over.outcome.exit_code, 0) << over.outcome;
-  EXPECT_LE(fs::file_size(workspace_ / "new"), std::uintmax_t{20} << 20);
-  fs::remove(workspace_ / "new");
-  write_by_host("added");
-  const Ran within = run("head -c 10M /dev/zero > new");
-  EXPECT_FALSE(within.warm);
-  EXPECT_EQ(within.outcome.exit_code, 0) << within.outcome;
-}
-
-TEST_F(Warm, NobodyInsideReachesTheSockets) {
-  make_ready({"-c", "true"}, options());
-  const std::string place = state_ / "belljar/warm";
-  ASSERT_FALSE(fs::is_empty(place));
-  const Ran ran = again({"-c", "ls " + place + "/*"}, options());
-  EXPECT_TRUE(ran.warm);
-  EXPECT_NE(ran.outcome.exit_code, 0) << ran.outcome;
-}
-
 // Neither the run nor who reads its output waits for a spare that does not answer, and nothing is run twice.
 TEST_F(Warm, AStoppedSpareHoldsNobodyUp) {
   make_ready({"-c", "true"}, options());
@@ -382,7 +313,19 @@ TEST_F(Warm, ASpareThatTellsGoesWithItsClient) {
       options());
   ASSERT_TRUE(eventually([&] { return fs::exists(workspace_ / "ended"); }));
   const std::set<std::string> left = spares();
+  // Several messages that come while it is stopped are one SIGIO.
+  std::string used;
+  for (const std::string& pid : before) {
+    if (!left.contains(pid)) used = pid;
+  }
+  ASSERT_NE(used, "");
+  ::kill(std::stoi(used), SIGSTOP);
+  running.send(SIGWINCH);
+  running.send(SIGCONT);
+  EXPECT_TRUE(eventually(
+      [&] { return read_file(format("/proc/{}/status", running.pid())).find("ShdPnd:\t0000000000000000") != std::string::npos; }));
   running.send(SIGKILL);
+  ::kill(std::stoi(used), SIGCONT);
   EXPECT_TRUE(eventually([&] {
     return std::ranges::all_of(before,
                                [&](const std::string& pid) { return left.contains(pid) || ::kill(std::stoi(pid), 0) != 0; });
@@ -390,128 +333,63 @@ TEST_F(Warm, ASpareThatTellsGoesWithItsClient) {
   EXPECT_EQ(running.wait().signal, SIGKILL);
 }
 
-// A listener at a spare's place that is in other namespaces, as a command is, learns nothing of who comes. The twin: one of ours.
-TEST_F(Warm, NobodyInASandboxPlaysTheSpare) {
-  const std::string play =
-      "import ctypes, os, socket, sys\n"
-      "def wait(listener):\n"
-      " connection = listener.accept()[0]\n"
-      " connection.settimeout(20)\n"
-      " try: told = connection.recv(200000)\n"
-      " except OSError: told = b''\n"
-      " os.write(1, b'learned' if b'BELLJAR_SECRET=' in told else b'nothing')\n"
-      "listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n"
-      "if sys.argv[1] == 'inside' and ctypes.CDLL(None).unshare(0x10000000) != 0: sys.exit(99)\n"
-      "os.unlink(sys.argv[2])\n"
-      "listener.bind(sys.argv[2])\n"
-      "listener.listen(2)\n"
-      "os.write(1, b'there ')\n"
-      "wait(listener)\n";
-  for (const bool inside : {true, false}) {
-    make_ready({"-c", "true"}, with_secret());
-    std::vector<std::string> sockets;
-    for (const auto& entry : fs::directory_iterator(state_ / "belljar/warm")) {
-      if (!entry.path().filename().string().starts_with('.')) sockets.push_back(entry.path());
-    }
-    ASSERT_EQ(sockets.size(), 2U);
-    for (const std::string& pid : spares()) {
-      ::kill(std::stoi(pid), SIGKILL);
-      EXPECT_TRUE(eventually([&] { return ::kill(std::stoi(pid), 0) != 0; }));
-    }
-    std::ranges::sort(sockets);
-    Running fake({"/usr/bin/python3", "-c", play, inside ? "inside" : "ours", sockets[0]}, options());
-    ASSERT_TRUE(fake.wait_for_output("there"));
-    const Outcome ran = belljar({"run", "--warm", "-c", "echo ran"}, with_secret());
-    EXPECT_EQ(ran.out, "ran\n") << ran;
-    const Outcome learned = fake.wait();
-    EXPECT_EQ(learned.out, inside ? "there nothing" : "there learned") << learned;
-  }
-}
-
-// Who is confined may look like who is not: Landlock tells nobody. But the kernel does not let them look into the spare.
-TEST_F(Warm, AConfinedCallerIsNotServed) {
-  BELLJAR_NEEDS(landlock_abi_at_least(1));
-  const std::string confine =
-      "import ctypes, os, struct, sys\n"
-      "c = ctypes.CDLL(None)\n"
-      "if sys.argv[1] == 'confined':\n"
-      " rules = c.syscall(444, ctypes.create_string_buffer(struct.pack('Q', 1 << 8)), 8, 0)\n"  // LANDLOCK_ACCESS_FS_MAKE_REG
-      "c.prctl(38, 1, 0, 0, 0)\n"
-      "if sys.argv[1] == 'confined' and c.syscall(446, rules, 0) != 0: sys.exit(99)\n"
-      "os.execv(sys.argv[2], sys.argv[2:])\n";
-  const auto as = [&](const std::string& how, const std::string& text) {
-    return run({"/usr/bin/python3", "-c", confine, how, kBelljar, "run", "--warm", "-c", text}, options());
+// What is told before the command goes to a pipe that nobody reads, too.
+TEST_F(Warm, ASpareThatWarnsGoesWithItsClient) {
+  const auto words = [](const std::string& before, const std::string& text) {
+    return std::vector<std::string>{"/bin/sh", "-c",
+                                    before + "exec " + std::string(kBelljar) + " run --warm --net host -c '" + text + "'"};
   };
-  stop();
-  ASSERT_EQ(as("free", "true").exit_code, 0);
-  ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
-  EXPECT_NE(as("confined", "echo x > made").exit_code, 0);
-  EXPECT_FALSE(fs::exists(workspace_ / "made"));
-  const std::set<std::string> before = spares();
-  EXPECT_EQ(as("free", "echo x > made").exit_code, 0) << "the twin";
-  EXPECT_NE(spares(), before) << "and it was warm";
-  EXPECT_TRUE(fs::exists(workspace_ / "made"));
-}
-
-// What the plan was made for is another place now, though nothing that it was made of has changed.
-TEST_F(Warm, WhereALinkLeadsIsPartOfIt) {
-  for (const char* name : {"one", "two"}) {
-    fs::create_directories(home_ / (std::string(name) + "/.ssh"));
-    fs::create_directories(workspace_ / name);
-    if (is_root()) fs::permissions(workspace_ / name, fs::perms::all);
-  }
-  fs::create_symlink("one", home_ / "link");
-  fs::create_symlink("one", workspace_ / "link");
-  RunOptions linked = options();
-  linked.env["HOME"] = home_ / "link";
-  const std::vector<std::string> at_home = {"-c", "ls " + home_ / "two/.ssh" + " 2>&1"};
-  const std::vector<std::string> in_link = {"--cwd", "link", "-c", "pwd -P"};
-  for (const auto& [args, settings, link] :
-       {std::tuple(at_home, linked, home_ / "link"), std::tuple(in_link, options(), workspace_ / "link")}) {
-    std::vector<std::string> quiet = args;
-    quiet.back() = "true";
-    make_ready(quiet, settings);
-    EXPECT_TRUE(again(args, settings).warm) << "the twin";
-    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
-    fs::remove(link);
-    fs::create_symlink("two", link);
-    std::vector<std::string> cold = args;
-    cold.insert(cold.begin(), "run");
-    const Outcome after = again(args, settings).outcome, without = belljar(cold, settings);
-    EXPECT_EQ(after.out, without.out);
-    EXPECT_EQ(after.exit_code, without.exit_code);
+  for (const int signal : {SIGKILL, SIGTERM, SIGINT}) {
     stop();
+    EXPECT_NE(run(words("", "true"), options()).err.find("warning"), std::string::npos);
+    ASSERT_TRUE(eventually([&] { return spares().size() == 2; }));
+    const std::set<std::string> before = spares();
+    Running running(words("head -c 65536 /dev/zero >&2; ", "touch ran"), options());
+    std::set<std::string> left;
+    ASSERT_TRUE(eventually([&] { return (left = spares()).size() == 1; }));
+    running.send(signal);
+    EXPECT_TRUE(eventually([&] {
+      return std::ranges::all_of(before,
+                                 [&](const std::string& pid) { return left.contains(pid) || ::kill(std::stoi(pid), 0) != 0; });
+    })) << signal;
+    EXPECT_EQ(running.wait().signal, signal);
+    EXPECT_FALSE(fs::exists(workspace_ / "ran"));
   }
 }
 
-// What a spare would open by that name is its own.
-TEST_F(Warm, APathOfTheCallersOwnProcessStartsCold) {
-  const std::string here = "exec 9> out; exec " + std::string(kBelljar) + " run --warm --report /dev/fd/9 -c 'touch ran'";
-  for (int i = 0; i < 2; ++i) {
-    EXPECT_EQ(run({"/bin/sh", "-c", here}, options()).exit_code, 0);
-    EXPECT_TRUE(fs::remove(workspace_ / "ran"));
-    EXPECT_GT(fs::file_size(workspace_ / "out"), 100U);
-    EXPECT_TRUE(spares().empty());
+// As a cold run dies of it, and not as one whose sandbox was killed.
+TEST_F(Warm, WhoseReaderIsGoneDiesOfIt) {
+  for (const char* mode : {"--", "--warm"}) {
+    const bool warm = std::string_view(mode) == "--warm";
+    if (warm) make_ready({"--json", "-c", "true"}, options());
+    const std::size_t ready = spares().size();
+    std::vector<std::string> args{"--json", "-c", "touch ready; while ! test -e go; do sleep 0.01; done"};
+    if (warm) args.insert(args.begin(), "--warm");
+    Running running(command_line(args), options());
+    ASSERT_TRUE(eventually([&] { return fs::exists(workspace_ / "ready"); }));
+    EXPECT_EQ(spares().size(), ready - (warm ? 1 : 0));
+    running.close_output();
+    std::ofstream(workspace_ / "go") << "";
+    EXPECT_EQ(running.wait().signal, SIGPIPE) << mode;
+    fs::remove(workspace_ / "ready");
+    fs::remove(workspace_ / "go");
   }
 }
 
-TEST_F(Warm, WhatCannotBeWarmStartsCold) {
-  make_ready({"-c", "true"}, options());
-  stop();
-  for (const std::vector<std::string>& args : std::vector<std::vector<std::string>>{
-           {"--txn", "-c", "echo x > made"}, {"--verbose", "-c", "true"}, {"--policy", "danger-full-access", "-c", "true"}}) {
-    const Ran ran = again(args, options());
-    EXPECT_EQ(ran.outcome.exit_code, 0) << ran.outcome;
-    EXPECT_TRUE(spares().empty()) << args.front();
+TEST_F(Warm, ALimitThatTheProxyRaisesIsTheRunsAgainForItsSpares) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit low = before;
+  low.rlim_cur = 512;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  make_ready({"--net", "proxy", "-c", "true"}, options());
+  for (int run = 0; run < 3; ++run) {
+    const Ran ran = again({"--net", "proxy", "-c", "ulimit -n"}, options());
+    EXPECT_TRUE(ran.warm);
+    EXPECT_EQ(ran.outcome.out, "512\n");
+    EXPECT_TRUE(eventually([&] { return spares().size() == 2; }));
   }
-  EXPECT_FALSE(fs::exists(workspace_ / "made"));
-  RunOptions wrong = options();
-  wrong.env["BELLJAR_WARM"] = "yes";
-  const Outcome refused = belljar({"run", "-c", "true"}, wrong);
-  EXPECT_EQ(refused.exit_code, 125) << refused;
-  EXPECT_NE(refused.err.find("BELLJAR_WARM"), std::string::npos);
-  wrong.env["BELLJAR_WARM"] = "1";
-  EXPECT_EQ(belljar({"run", "-c", "true"}, wrong).exit_code, 0) << "the twin";
+  ::setrlimit(RLIMIT_NOFILE, &before);
 }
 
 TEST_F(Warm, StopAndTheEndOfTheStateDirectoryEndThem) {

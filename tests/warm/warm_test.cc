@@ -1,6 +1,7 @@
 // The parts of warm starts: which words are the command's, where sockets lie, who a client is, what a spare takes of it.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -9,8 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstddef>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
@@ -117,6 +123,34 @@ TEST(WarmCaller, IsWhatACommandWouldInherit) {
   EXPECT_FALSE(caller_after([] { ::signal(SIGHUP, SIG_IGN); }) == own);
   EXPECT_FALSE(caller_after([] { (void)!::chdir("/proc"); }) == own);
   EXPECT_FALSE(Caller::look_at(0x7fffffff).has_value());
+}
+
+TEST(WarmCaller, IsWhereAnotherIsByItsNamespacesAlone) {
+  const auto own = Caller::look_at(::getpid());
+  ASSERT_TRUE(own.has_value());
+  const auto is_where = [&](const std::optional<Caller>& other) { return other.has_value() && other->is_where(*own); };
+  EXPECT_TRUE(is_where(caller_after([] { ::umask(0123); })));
+  EXPECT_TRUE(is_where(caller_after([] { (void)!::chdir("/proc"); })));
+  EXPECT_FALSE(is_where(caller_after([] { ::unshare(CLONE_NEWUSER); })));
+}
+
+// As many filters are not the same ones, unless they are those that everybody here is under.
+TEST(WarmCaller, KnowsWhichFiltersOnlyWhereTheyArePid1s) {
+  const auto status = [](const char* mode, const char* filters) {
+    return "NoNewPrivs:\t1\nSeccomp:\t" + std::string(mode) + "\n" +
+           (*filters == '\0' ? "" : "Seccomp_filters:\t" + std::string(filters) + "\n") +
+           "Speculation_Store_Bypass:\tthread vulnerable\n";
+  };
+  EXPECT_TRUE(are_known_filters(status("0", "0"), status("0", "0")));
+  EXPECT_TRUE(are_known_filters(status("0", ""), "")) << "nothing to know, and a kernel that does not count";
+  EXPECT_TRUE(are_known_filters(status("2", "1"), status("2", "1")));
+  EXPECT_FALSE(are_known_filters(status("2", "1"), status("0", "0")));
+  EXPECT_FALSE(are_known_filters(status("2", "2"), status("2", "1")));
+  EXPECT_FALSE(are_known_filters(status("2", "1"), status("2", "11")));
+  EXPECT_FALSE(are_known_filters(status("2", ""), status("2", ""))) << "not counted";
+  EXPECT_FALSE(are_known_filters(status("2", "1"), "")) << "pid 1 is not to be seen";
+  EXPECT_FALSE(are_known_filters("", ""));
+  EXPECT_TRUE(has_known_filters());
 }
 
 TEST(WarmCaller, SaysItsLimitsAndPriorities) {
@@ -252,6 +286,68 @@ TEST_F(WarmDoor, IsNotOpenedInADirectoryThatOthersMayEnter) {
   EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
   ASSERT_EQ(::chmod(directory().c_str(), 0700), 0);
   EXPECT_TRUE(Door::open(words_, {}, {}));
+}
+
+std::size_t sockets() {
+  std::size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(directory())) count += entry.is_socket() ? 1 : 0;
+  return count;
+}
+
+// None of these answers: their process waits for the answer.
+TEST_F(WarmDoor, ThereAreAtMostSixteenThoughTheOldestDoNotAnswer) {
+  std::vector<Door> doors;
+  for (int i = 0; i < 18; ++i) {
+    auto door = Door::open(words({"--env", "N=" + std::to_string(i), "--", "true"}), {}, {});
+    ASSERT_TRUE(door);
+    doors.push_back(*std::move(door));
+    EXPECT_EQ(sockets(), std::min<std::size_t>(doors.size(), 16));
+  }
+  EXPECT_FALSE(doors[0].next(std::chrono::minutes(5), -1).has_value());  // at once: its socket is gone
+}
+
+TEST_F(WarmDoor, RemovesWhatAKilledSpareLeftBeforeItListened) {
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  ::waitpid(child, nullptr, 0);
+  make_directory();
+  const std::string dead = directory() + "/." + std::to_string(child), living = directory() + "/." + std::to_string(::getppid());
+  for (const std::string& path : {dead, living}) std::ofstream(path) << "";
+  ASSERT_TRUE(Door::open(words_, {}, {}));
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(living)) << "the twin";
+}
+
+TEST_F(WarmDoor, RemovesNoSocketButItsOwn) {
+  char name[32];
+  wire::put_name(name, words_.hash({}), 0);
+  const std::string path = directory() + name;
+  {
+    auto door = Door::open(words_, {}, {});
+    ASSERT_TRUE(door);
+    std::filesystem::rename(path, path + ".kept");  // its inode must not be had again
+    std::ofstream(path) << "of another";
+  }
+  EXPECT_TRUE(std::filesystem::remove(path));
+  {
+    ASSERT_TRUE(Door::open(words_, {}, {}));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path)) << "the twin";
+}
+
+TEST_F(WarmDoor, NoSpareIsMadeForAWhileOfWhatCannotBeWarm) {
+  make_directory();
+  EXPECT_TRUE(has_room(words_, {}));
+  note_cold(words_, {});
+  EXPECT_FALSE(has_room(words_, {}));
+  EXPECT_TRUE(has_room(words({"--net", "none", "--", "true"}), {})) << "the twin: another kind";
+  for (const auto& entry : std::filesystem::directory_iterator(directory()))
+    std::filesystem::last_write_time(entry, std::filesystem::file_time_type::clock::now() - std::chrono::minutes(11));
+  EXPECT_TRUE(has_room(words_, {})) << "the twin: long ago";
+  ASSERT_TRUE(Door::open(words_, {}, {}));
+  EXPECT_TRUE(std::filesystem::is_empty(directory())) << "and it is gone";
+  ASSERT_EQ(::chmod(directory().c_str(), 0755), 0);
+  EXPECT_FALSE(has_room(words_, {})) << "in a directory that others may enter";
 }
 
 TEST_F(WarmDoor, EndsWhenItsDirectoryIsRemoved) {

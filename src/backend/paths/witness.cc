@@ -9,8 +9,8 @@
 // A name that was there and was removed, moved or made anew has changed, whatever is there now: the kernel takes mounts off what is
 // unlinked, so a sandbox made before shows what it hid, though the same inode may be back. Otherwise a directory that had an event
 // is looked at name by name. Looked at each time is what is no directory, since another name of the same file, which nobody
-// watches, changes its mode and owner; whether the command may open a name, since access lists change no mode; the text of files
-// that decide by it; and paths that lead through links.
+// watches, changes its mode and owner; a mount point, whose directory above watches what lies under it; whether the command may
+// open a name, since access lists change no mode; the text of files that decide by it; and paths that lead through links.
 //
 // Nobody can answer for what the kernel does not tell of: file systems that others serve (NFS, FUSE), directories for which there
 // were no watches left, lost events, long files that decide by their text. Nor for what lies below /proc, which is another file for
@@ -18,10 +18,12 @@
 #include "backend/paths/witness.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <poll.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -58,6 +60,36 @@ Changes changes_of(long magic) noexcept {
   return std::ranges::find(kOwn, magic) != std::end(kOwn) ? Changes::kThisKernelItself : Changes::kOthers;
 }
 
+// Whether a link on its way leads into procfs, where each process has files of its own: `/dev/fd/3`, whatever it is called.
+bool leads_to_processes(std::string rest) {
+  constexpr int kMostLinks = 40;  // as path_resolution(7)
+  std::string at = "/";
+  for (int links = 0; !rest.empty();) {
+    const std::size_t slash = rest.find('/');
+    const std::string name = rest.substr(0, slash);
+    rest.erase(0, slash == std::string::npos ? slash : slash + 1);
+    if (name.empty() || name == ".") continue;
+    if (name == "..") {
+      at = parent_of(at);
+      continue;
+    }
+    struct statfs system{};
+    if (at != "/proc" && ::statfs(at.c_str(), &system) == 0 && system.f_type == PROC_SUPER_MAGIC) return true;
+    std::string next = name_in(at, name);
+    char text[PATH_MAX];
+    const ssize_t size = ::readlink(next.c_str(), text, sizeof text);
+    if (size < 0) {
+      at = std::move(next);
+      continue;
+    }
+    if (++links > kMostLinks) return false;
+    const std::string target(text, static_cast<std::size_t>(size));
+    if (target.starts_with('/')) at = "/";
+    rest = target + "/" + rest;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool Witness::Contents::operator==(const Contents& other) const noexcept {
@@ -66,12 +98,17 @@ bool Witness::Contents::operator==(const Contents& other) const noexcept {
 }
 
 Witness::Contents Witness::contents_of(const std::string& path, int flags) {
-  struct stat status{};
-  if (::fstatat(AT_FDCWD, path.c_str(), &status, flags) != 0) return {};
-  return {{true, status.st_dev, status.st_ino, status.st_mode, status.st_uid, status.st_gid},
-          status.st_size,
-          status.st_mtim,
-          status.st_ctim,
+  struct statx status{};
+  if (::statx(AT_FDCWD, path.c_str(), flags, STATX_BASIC_STATS, &status) != 0) return {};
+  const auto time = [](const statx_timestamp& of) { return timespec{of.tv_sec, static_cast<long>(of.tv_nsec)}; };
+  // A kernel that does not say which names are mount points (before 5.8) leaves each directory one.
+  const bool mounted =
+      (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) == 0 || (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+  return {{true, ::makedev(status.stx_dev_major, status.stx_dev_minor), status.stx_ino, status.stx_mode, status.stx_uid,
+           status.stx_gid, mounted},
+          static_cast<off_t>(status.stx_size),
+          time(status.stx_mtime),
+          time(status.stx_ctime),
           {}};
 }
 
@@ -137,7 +174,9 @@ PathFacts Witness::facts(const std::string& path) const {
 std::optional<std::string> Witness::canonical(const std::string& path) const {
   note(path);
   auto real = RealHost::canonical(path);
-  if (real != path && (real || facts(path).kind != PathKind::kAbsent)) links_.emplace(path, real.value_or(""));
+  if (real == path) return real;
+  if (leads_to_processes(path)) torn_ = path;
+  if (real || facts(path).kind != PathKind::kAbsent) links_.emplace(path, real.value_or(""));
   return real;
 }
 
@@ -167,6 +206,7 @@ bool Witness::open_to_command(const std::string& path) const {
 
 void Witness::note_file(const std::string& path) const {
   note(path);
+  if (leads_to_processes(path)) torn_ = path;
   // What lies in a directory is asked for by name; its times change with every name.
   Contents contents = text_of(path);
   if (S_ISDIR(contents.identity.mode)) {
@@ -202,7 +242,7 @@ void Witness::take_events() {
 // `all`: of what the kernel tells of, too.
 std::string Witness::changed_in(const std::string& path, const Folder& folder, bool all) {
   for (const auto& [name, identity] : folder.children) {
-    if (!all && (!identity.there || S_ISDIR(identity.mode))) continue;
+    if (!all && (!identity.there || (S_ISDIR(identity.mode) && !identity.mounted))) continue;
     if (contents_of(name_in(path, name), AT_SYMLINK_NOFOLLOW).identity != identity) return name_in(path, name);
   }
   if (all && folder.listing && RealHost().names_in(path) != *folder.listing) return path;

@@ -34,6 +34,8 @@ class Witness final : public RealHost {
   // A file that decides something by its contents, there or not; links are followed.
   void note_file(const std::string& path) const;
 
+  // What was asked for so far and nobody can answer for; empty: there is nothing of that kind.
+  const std::string& unanswered() const noexcept { return torn_; }
   // Empty: a plan would get the same answers now. Else the path that differs.
   std::string changed();
 
@@ -45,6 +47,7 @@ class Witness final : public RealHost {
     mode_t mode = 0;
     uid_t uid = 0;
     gid_t gid = 0;
+    bool mounted = false;  // a directory that is a mount point: no directory above is told of what becomes of it
     bool operator==(const Identity&) const = default;
   };
   struct Contents {

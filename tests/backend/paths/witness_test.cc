@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "support/temp_dir.h"
 
 namespace belljar::backend {
@@ -147,6 +149,54 @@ TEST_F(WitnessOf, NobodyAnswersForALongFileThatDecides) {
   EXPECT_EQ(host_.changed(), "");
   host_.note_file(dir_ / "home/longer");
   EXPECT_EQ(host_.changed(), dir_ / "home/longer");
+}
+
+// By whatever name: what a spare finds there is its own.
+TEST_F(WitnessOf, NobodyAnswersForAFileOfAProcess) {
+  const UniqueFd file(::open((dir_ / "home/policy").c_str(), O_RDONLY | O_CLOEXEC));
+  const auto told = [](const std::function<void(const Witness&)>& ask) {
+    Witness host;
+    ask(host);
+    return host.changed();
+  };
+  fs::create_directories(dir_ / "links");
+  fs::create_symlink("/dev/fd/" + std::to_string(file.get()), dir_ / "links/there");
+  fs::create_symlink("/dev/fd/12345", dir_ / "links/not-there");
+  fs::create_symlink("/proc/self/../self/fd", dir_ / "links/folder");
+  fs::create_symlink("../home/policy", dir_ / "links/ordinary");
+  fs::create_symlink("loop", dir_ / "links/loop");
+  for (const char* name : {"links/there", "links/not-there"}) {
+    EXPECT_EQ(told([&](const Witness& host) { host.note_file(dir_ / name); }), dir_ / name);
+    EXPECT_EQ(told([&](const Witness& host) { host.canonical(dir_ / name); }), dir_ / name);
+  }
+  const std::string below = dir_ / "links/folder/" + std::to_string(file.get());
+  EXPECT_NE(told([&](const Witness& host) { host.note_file(below); }), "");
+  for (const char* name : {"links/ordinary", "links/loop", "links/absent"}) {
+    EXPECT_EQ(told([&](const Witness& host) { host.note_file(dir_ / name); }), "") << "the twin: " << name;
+    EXPECT_EQ(told([&](const Witness& host) { host.canonical(dir_ / name); }), "") << "the twin: " << name;
+  }
+}
+
+// The directory above watches what lies under the mount.
+TEST_F(WitnessOf, AMountPointIsLookedAtEachTime) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs a mount";
+  const std::string point = dir_ / "home/.ssh";
+  if (::mount("none", point.c_str(), "tmpfs", 0, "mode=755") != 0) GTEST_SKIP() << "needs a mount";
+  const auto told = [&](const std::function<void()>& change, bool below) {
+    Witness host;
+    host.facts(below ? point + "/name" : point);
+    EXPECT_EQ(host.changed(), "");
+    change();
+    return host.changed();
+  };
+  for (const bool below : {true, false}) {
+    EXPECT_EQ(told([] {}, below), "") << "the twin";
+    EXPECT_EQ(told([&] { ::chmod(point.c_str(), 0700); }, below), point);
+    EXPECT_EQ(told([&] { (void)!::chown(point.c_str(), 1234, 1234); }, below), point);
+    (void)!::chown(point.c_str(), 0, 0);
+    ::chmod(point.c_str(), 0755);
+  }
+  ::umount2(point.c_str(), MNT_DETACH);
 }
 
 // The names in it are no text of its own, however many they are.
