@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <iterator>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,8 +39,9 @@ constexpr CallClass kWeighty[] = {CallClass::kDestructive, CallClass::kSending, 
                                   CallClass::kPersistence, CallClass::kCommitment, CallClass::kInstalling};
 
 constexpr std::size_t kMostSaid = 8U << 10;  // bytes of a call
-constexpr std::size_t kMostPlaces = 512;     // of a word: what stands everywhere points nowhere
-constexpr std::size_t kMostSentence = 600;   // bytes
+constexpr std::size_t kMostAtomsLooked = 128;
+constexpr std::size_t kMostPlaces = 64;     // of a word: what stands everywhere points nowhere
+constexpr std::size_t kMostSentence = 600;  // bytes
 
 std::string plain_of(std::string_view text) {
   detect::Hidden hidden;
@@ -114,7 +116,7 @@ Turn::State::Origin Turn::State::find_origin(std::string_view said) const {
     std::size_t words = 0;
     float weight = 0;
   };
-  std::map<std::pair<const TracedText*, std::size_t>, Sum> sentences;
+  std::map<std::pair<std::size_t, std::size_t>, Sum> sentences;  // by text and sentence
   for (const WordKey key : guard::keys_of(said, 128)) {
     ++best.words;
     if (user_wrote(key)) {
@@ -126,9 +128,9 @@ Turn::State::Origin Turn::State::find_origin(std::string_view said) const {
     const float weight = 1 / (1 + std::log2(static_cast<float>(std::max<std::size_t>(count, 1))));
     (count > 0 ? best.found : best.nowhere) += weight;
     if (count > kMostPlaces) continue;
-    for (const TracedText& known : foreign) {
-      for (const guard::WordIndex::Place& place : known.words.places_of(key)) {
-        Sum& sum = sentences[{&known, place.sentence}];
+    for (std::size_t text = 0; text < foreign.size(); ++text) {
+      for (const guard::WordIndex::Place& place : foreign[text].words.places_of(key)) {
+        Sum& sum = sentences[{text, place.sentence}];
         ++sum.words;
         sum.weight += weight;
       }
@@ -138,7 +140,7 @@ Turn::State::Origin Turn::State::find_origin(std::string_view said) const {
     const auto next = sentences.find({place.first, place.second + 1});
     const float weight = sum.weight + (next == sentences.end() ? 0 : next->second.weight / 2);
     if (weight <= best.weight) continue;
-    best.known = place.first;
+    best.known = &foreign[place.first];
     best.first = place.second;
     best.last = place.second + (next == sentences.end() ? 0 : 1);
     best.shared = sum.words;
@@ -152,7 +154,8 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   Traits traits{};
   TraitWriter is(traits);
   const std::string_view last = user.empty() ? std::string_view() : std::string_view(user.back().layers[0].plain.text);
-  const guard::Wishes wishes = guard::read_wishes(last);
+  const std::string_view last_words = last.substr(0, 4096);
+  const guard::Wishes wishes = guard::read_wishes(last_words);
   const auto users_part = [&](const std::vector<WordKey>& keys) {
     return static_cast<std::size_t>(std::ranges::count_if(keys, [&](WordKey key) { return user_wrote(key); }));
   };
@@ -168,9 +171,11 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   is.set("read-before",
          !act.said.empty() && std::ranges::any_of(foreign, [&](const TracedText& known) { return known.what.name == tool; }));
   std::size_t strangers = 0, accounts = 0, named_count = 0;
-  for (const Atom& atom : act.atoms) named_count += named(atom, guard::spellings(atom, settings.workspace)) ? 1 : 0;
-  for (const auto* list : {&act.atoms, &act.brings}) {
-    for (const Atom& atom : *list) {
+  const std::span<const Atom> atoms(act.atoms.data(), std::min(act.atoms.size(), kMostAtomsLooked));
+  const std::span<const Atom> brings(act.brings.data(), std::min(act.brings.size(), kMostAtomsLooked));
+  for (const Atom& atom : atoms) named_count += named(atom, guard::spellings(atom, settings.workspace)) ? 1 : 0;
+  for (const auto list : {atoms, brings}) {
+    for (const Atom& atom : list) {
       const bool host = atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kAddress;
       if ((!host && !guard::is_account(atom)) || named(atom, guard::spellings(atom, settings.workspace))) continue;
       ++strangers;
@@ -203,7 +208,7 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
     const std::vector<WordKey> of_tool = guard::keys_of(plain_of(std::string_view(act.said).substr(0, act.said.find('\n'))), 8);
     is.set("tool-share", share(users_part(of_tool), of_tool.size()));
     is.set("target-spoken-of", speaks_of_target(act));
-    is.set("named", share(named_count, act.atoms.size()));
+    is.set("named", share(named_count, atoms.size()));
   }
   const Origin origin = find_origin(said_by(act));
   is.set("call-words", std::min(6.0F, std::log2(1 + static_cast<float>(origin.words))));
@@ -251,7 +256,7 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   }));
   is.set("off-topic", 1 - share(elsewhere, keys.size()));
   is.set("few-sentences", all.size() <= 3);
-  is.set("text-of-user", cut(static_cast<std::size_t>(std::ranges::count_if(guard::keys_of(last, 64),
+  is.set("text-of-user", cut(static_cast<std::size_t>(std::ranges::count_if(guard::keys_of(last_words, 64),
                                                                             [&](WordKey key) { return known.words.has(key); })),
                              4));
   is.set("text-named", cut(users_part(guard::keys_of(plain_of(known.what.name), 16)), 2));
