@@ -255,8 +255,6 @@ bool nobody_left() noexcept {
   kept[count++] = context.report;
   if (recipe.sync_fd >= 0) kept[count++] = recipe.sync_fd;
   close_all_but(kept, count);
-  // What the caller's own environment and arguments hold is not for all that the command starts to read in /proc/1.
-  wipe_arguments();
   install_filters(context);
   ::close(context.report);
   int exit_code = 1;
@@ -339,9 +337,23 @@ void enter_recipe(RecipeContext& context) noexcept {
   enter_directory(context);
   if (recipe.new_session) check(context, FailedStep::kSession, result(::setsid()));
   if (!wants_init(recipe)) become_command(context);
+  int gate[2];
+  check(context, FailedStep::kFork, result(::pipe2(gate, O_CLOEXEC)));
   const pid_t command = ::_Fork();
   check(context, FailedStep::kFork, command < 0 ? -errno : 0);
-  if (command == 0) become_command(context);
+  if (command == 0) {
+    // Not before what the caller's own environment and arguments hold is gone from /proc/1, where all that the command starts
+    // could read it. They are the command's as well, so they cannot be wiped before the fork.
+    ::close(gate[1]);
+    char none = 0;
+    while (::read(gate[0], &none, 1) < 0 && errno == EINTR) {
+    }
+    ::close(gate[0]);
+    become_command(context);
+  }
+  wipe_arguments();
+  ::close(gate[0]);
+  ::close(gate[1]);
   be_init(context, command);
 }
 

@@ -54,7 +54,8 @@ TEST_F(Warm, ACommandFindsWhatItWouldHaveFound) {
       "'^(Vm|Rss|Pid|PPid|Tgid|NS|Threads|.*ctxt|Sig[QBP]|Hugetlb|Core|HugetlbPages|THP|x86|State|Name|FDSize|untag|Cpus_allowed|"
       "Mems)' "
       "/proc/self/status; ls -la / | awk '{print $1, $3, $4, $9}'; awk '{print $3, $5, $6, $9}' /proc/self/mountinfo | sed "
-      "'s/0:[0-9]*/DEV/' | sort | sed 's/size=[0-9]*k//'; cat /proc/self/oom_score_adj; ps -e -o args= 2>/dev/null | wc -l";
+      "'s/0:[0-9]*/DEV/' | sort | sed 's/size=[0-9]*k//'; cat /proc/self/oom_score_adj; seen=$(ps -e -o args= 2>/dev/null); "
+      "echo \"$seen\" | wc -l";
   const Outcome cold = belljar({"run", "-c", look}, options());
   ASSERT_EQ(cold.exit_code, 0) << cold;
   make_ready({"-c", "true"}, options());
