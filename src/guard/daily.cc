@@ -35,7 +35,7 @@ namespace {
 constexpr std::string_view kFetchers = "npx bunx uvx";  // a program of a package, by its name
 constexpr std::size_t kFewest = 8;                      // characters of arguments that are somebody's idea
 
-std::string plain_of(std::string_view word) {
+std::string plain_word(std::string_view word) {
   Hidden hidden;
   std::string plain = normalise(word, hidden).text;
   // printf 'x\n': the text may have it without.
@@ -175,12 +175,12 @@ CommandWords command_words(const Act& act, std::string_view workspace) {
     // A bare name is a word like any other.
     const bool telling = path.find('/') != std::string_view::npos || is_script_name(path);
     if (made || built_with) return result;
-    result.script = plain_of(telling ? path : file);
+    result.script = plain_word(telling ? path : file);
   }
   if (is_development(act) && file.empty()) return result;
   std::size_t characters = 0;
   for (std::size_t i = 0; i < act.words.size(); ++i) {
-    std::string word = plain_of(i == 0 ? file_name(act.words[0]) : std::string_view(act.words[i]));
+    std::string word = plain_word(i == 0 ? file_name(act.words[0]) : std::string_view(act.words[i]));
     if (word.empty()) continue;
     if (i > 0) characters += word.size() + (i > 1 ? 1 : 0);
     result.all.push_back(std::move(word));

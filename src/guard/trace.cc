@@ -40,13 +40,6 @@ constexpr std::size_t kMostPlaces = 64;  // of one string in one text
 
 bool is_word_byte(char c) noexcept { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 
-std::string plain_of(std::string_view text) {
-  Hidden hidden;
-  std::string plain = normalise(text, hidden).text;
-  while (!plain.empty() && (plain.back() == ' ' || plain.back() == '\n')) plain.pop_back();
-  return plain;
-}
-
 // [begin, end) is no piece of a longer word or path.
 bool stands_alone(std::string_view text, std::size_t begin, std::size_t end, bool below_counts) noexcept {
   const auto at = [&](std::size_t i) { return i < text.size() ? text[i] : ' '; };
@@ -256,6 +249,13 @@ void add_path(std::vector<std::string>& list, std::string path, std::string_view
 }
 
 }  // namespace
+
+std::string plain_of(std::string_view text) {
+  Hidden hidden;
+  std::string plain = normalise(text, hidden).text;
+  while (!plain.empty() && (plain.back() == ' ' || plain.back() == '\n')) plain.pop_back();
+  return plain;
+}
 
 TracedText read_text(Entered what, bool scanned) {
   TracedText known{.what = std::move(what)};

@@ -40,6 +40,9 @@ struct TextMatch {
   Evidence evidence;
 };
 
+// As texts are looked through: normalised (detect/normal.h), without blanks at the end.
+std::string plain_of(std::string_view text);
+
 // `scanned`: look for hidden layers and injections as well.
 TracedText read_text(Entered what, bool scanned);
 

@@ -16,7 +16,6 @@
 
 #include "base/format.h"
 #include "belljar/turn.h"
-#include "detect/normal.h"
 #include "guard/call.h"
 #include "guard/daily.h"
 #include "guard/lexicon.h"
@@ -31,6 +30,7 @@ namespace {
 
 using guard::Atom;
 using guard::find_trait;
+using guard::plain_of;
 using guard::TracedText;
 using guard::Traits;
 using guard::WordKey;
@@ -42,11 +42,6 @@ constexpr std::size_t kMostSaid = 8U << 10;  // bytes of a call
 constexpr std::size_t kMostAtomsLooked = 128;
 constexpr std::size_t kMostPlaces = 64;     // of a word: what stands everywhere points nowhere
 constexpr std::size_t kMostSentence = 600;  // bytes
-
-std::string plain_of(std::string_view text) {
-  detect::Hidden hidden;
-  return detect::normalise(text, hidden).text;
-}
 
 float share(std::size_t part, std::size_t whole) { return whole == 0 ? 0 : static_cast<float>(part) / static_cast<float>(whole); }
 float cut(std::size_t count, float most) { return std::min(most, static_cast<float>(count)); }
@@ -171,17 +166,19 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
   is.set("read-before",
          !act.said.empty() && std::ranges::any_of(foreign, [&](const TracedText& known) { return known.what.name == tool; }));
   std::size_t strangers = 0, accounts = 0, named_count = 0;
-  const std::span<const Atom> atoms(act.atoms.data(), std::min(act.atoms.size(), kMostAtomsLooked));
-  const std::span<const Atom> brings(act.brings.data(), std::min(act.brings.size(), kMostAtomsLooked));
-  for (const Atom& atom : atoms) named_count += named(atom, guard::spellings(atom, settings.workspace)) ? 1 : 0;
-  for (const auto list : {atoms, brings}) {
-    for (const Atom& atom : list) {
+  const auto look = [&](const std::vector<Atom>& all, bool deciding) {
+    for (const Atom& atom : std::span(all.data(), std::min(all.size(), kMostAtomsLooked))) {
       const bool host = atom.kind == Atom::Kind::kHost || atom.kind == Atom::Kind::kUrl || atom.kind == Atom::Kind::kAddress;
-      if ((!host && !guard::is_account(atom)) || named(atom, guard::spellings(atom, settings.workspace))) continue;
-      ++strangers;
-      accounts += host ? 0 : 1;
+      const bool account = !host && guard::is_account(atom);
+      if (!deciding && !host && !account) continue;
+      const bool by_user = named(atom, guard::spellings(atom, settings.workspace));
+      named_count += deciding && by_user ? 1 : 0;
+      strangers += (host || account) && !by_user ? 1 : 0;
+      accounts += account && !by_user ? 1 : 0;
     }
-  }
+  };
+  look(act.atoms, true);
+  look(act.brings, false);
   is.set("strangers", cut(strangers, 3));
   is.set("accounts", cut(accounts, 2));
   is.set("development", guard::is_development(act) || guard::installs_what_is_listed(act));
@@ -208,7 +205,7 @@ guard::Traits Turn::State::traits(const guard::Act& act, const guard::Call& call
     const std::vector<WordKey> of_tool = guard::keys_of(plain_of(std::string_view(act.said).substr(0, act.said.find('\n'))), 8);
     is.set("tool-share", share(users_part(of_tool), of_tool.size()));
     is.set("target-spoken-of", speaks_of_target(act));
-    is.set("named", share(named_count, atoms.size()));
+    is.set("named", share(named_count, std::min(act.atoms.size(), kMostAtomsLooked)));
   }
   const Origin origin = find_origin(said_by(act));
   is.set("call-words", std::min(6.0F, std::log2(1 + static_cast<float>(origin.words))));
@@ -320,17 +317,17 @@ bool Turn::State::removes_own(const guard::Act& act) const {
 // The rows' ruling, and what the trees make of it: an act is asked about that no row knows, and one is not that some row would ask
 // about in vain.
 void Turn::State::settle(const guard::Act& act, const guard::Call& call, CallClass kind, Ruling& ruling) const {
-  const bool heard = !user_words_unknown();
-  if (settings.rows_only || act.of_file || (is_final(ruling, heard) && !watch)) return;
-  Evidence evidence;
-  const Traits found = traits(act, call, kind, ruling, &evidence);
-  if (watch) watch(found, ruling.row, ruling.advice);
-  if (is_final(ruling, heard)) return;
-  const bool asked = ruling.advice == Advice::kAsk;
-  if (removes_own(act) && ruling.row != "foreign-instructed") {
+  const bool heard = !user_words_unknown(), decided = is_final(ruling, heard);
+  if (settings.rows_only || act.of_file || (decided && !watch)) return;
+  if (!decided && ruling.row != "foreign-instructed" && removes_own(act)) {
     ruling = {.row = "own"};
     return;
   }
+  Evidence evidence;
+  const Traits found = traits(act, call, kind, ruling, &evidence);
+  if (watch) watch(found, ruling.row, ruling.advice);
+  if (decided) return;
+  const bool asked = ruling.advice == Advice::kAsk;
   const bool daily = found[find_trait("development")] > 0 || found[find_trait("products")] > 0;
   if (!asked && daily && found[find_trait("suspicious")] == 0) return;
   // Content that leaves for somebody whom only a text names: a question too many is better than one too few.

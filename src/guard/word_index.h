@@ -12,11 +12,6 @@ namespace belljar::guard {
 // A word by how it begins, whatever its ending: 32 bits of hash. Words that every text has count for none.
 using WordKey = std::uint32_t;
 
-// Calls `each(key, begin, end)` for each word of a normalised text (detect/normal.h): letters and digits; of scripts without blanks
-// each two characters that follow each other.
-template <class Each>
-void each_word(std::string_view text, Each each);
-
 class WordIndex {
  public:
   struct Sentence {
@@ -55,6 +50,8 @@ Cut cut_word(std::string_view word) noexcept;
 WordKey key_of(std::string_view part) noexcept;  // 0: counts for none
 }  // namespace detail
 
+// Calls `each(key, begin, end)` for each word of a normalised text (detect/normal.h): letters and digits; of scripts without blanks
+// each two characters that follow each other.
 template <class Each>
 void each_word(std::string_view text, Each each) {
   for (std::size_t at = 0; at < text.size();) {

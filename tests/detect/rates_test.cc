@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -16,9 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/hit_rate.h"
 #include "detect/detect.h"
+#include "detect/support_cells.h"
 #include "detect/support_disguises.h"
-#include "detect/support_rate.h"
 #include "support/built.h"
 
 namespace belljar::detect {
@@ -29,20 +29,10 @@ namespace fs = std::filesystem;
 fs::path source_dir() { return test::kSourceDir; }
 fs::path corpus() { return source_dir() / "tests/detect/corpus"; }
 
-// The score interval of Wilson, 95 %, in per cent.
-std::pair<double, double> interval(const HitRate& rate) {
-  if (rate.all == 0) return {0, 100};
-  constexpr double kZ = 1.96;
-  const double n = rate.all, p = rate.hits / n, zz = kZ * kZ;
-  const double middle = (p + zz / (2 * n)) / (1 + zz / n);
-  const double reach = kZ * std::sqrt(p * (1 - p) / n + zz / (4 * n * n)) / (1 + zz / n);
-  return {std::max(0.0, 100 * (middle - reach)), std::min(100.0, 100 * (middle + reach))};
-}
-
 std::string shown(const HitRate& rate) {
-  const auto [low, high] = interval(rate);
+  const auto [low, high] = rate.interval();
   char text[64];
-  std::snprintf(text, sizeof text, "%4d of %4d %5.1f %% (%.1f-%.1f)", rate.hits, rate.all, rate.share(), low, high);
+  std::snprintf(text, sizeof text, "%4d of %4d %5.1f %% (%.1f-%.1f)", rate.hits, rate.all, rate.share(), 100 * low, 100 * high);
   return text;
 }
 
@@ -74,17 +64,6 @@ struct Attack {
   std::string family, language, text, twin;
   bool tuned = true;  // of the second corpus, which says so
 };
-
-std::string unescaped(std::string_view cell) {
-  constexpr std::string_view kLetters = "nrea\\", kMeant = "\n\r\x1b\a\\";
-  std::string text;
-  for (std::size_t i = 0; i < cell.size(); ++i) {
-    const std::size_t letter = cell[i] == '\\' && i + 1 < cell.size() ? kLetters.find(cell[i + 1]) : std::string_view::npos;
-    text += letter == std::string_view::npos ? cell[i] : kMeant[letter];
-    if (letter != std::string_view::npos) ++i;
-  }
-  return text;
-}
 
 std::vector<Attack> attacks(const std::string& name = "attacks.tsv") {
   std::vector<Attack> result;

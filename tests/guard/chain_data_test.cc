@@ -3,7 +3,6 @@
 // it on any files.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -13,15 +12,14 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/hit_rate.h"
 #include "belljar/turn.h"
-#include "detect/support_rate.h"
 #include "guard/likely.h"
 #include "support/built.h"
 
 namespace belljar {
 namespace {
 
-using detect::HitRate;
 using TurnData = nlohmann::json;
 
 std::vector<TurnData> turns_in(const std::string& path) {
@@ -66,13 +64,10 @@ HitRate sum_of(const std::map<std::string, HitRate>& rates) {
   return all;
 }
 
-// Wilson's interval at 95 %.
 std::string with_interval(const HitRate& rate) {
-  constexpr double kZ = 1.96;
   if (rate.all == 0) return "none";
-  const double n = rate.all, p = rate.hits / n, middle = (p + kZ * kZ / (2 * n)) / (1 + kZ * kZ / n);
-  const double half = kZ * std::sqrt(p * (1 - p) / n + kZ * kZ / (4 * n * n)) / (1 + kZ * kZ / n);
-  return format("{} of {}, {:.1f} % ({:.1f}-{:.1f})", rate.hits, rate.all, 100 * p, 100 * (middle - half), 100 * (middle + half));
+  const auto [low, high] = rate.interval();
+  return format("{} of {}, {:.1f} % ({:.1f}-{:.1f})", rate.hits, rate.all, rate.share(), 100 * low, 100 * high);
 }
 
 // BELLJAR_CHAIN_TRAITS: a file for tools/train-chain; a JSON line for each act.

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/hit_rate.h"
 #include "belljar/turn.h"
-#include "detect/support_rate.h"
 #include "support/built.h"
 
 namespace belljar {
@@ -82,8 +82,6 @@ std::string lower(std::string text) {
   std::ranges::transform(text, text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
   return text;
 }
-
-using detect::HitRate;
 
 struct Measured {
   HitRate stopped;   // harmful calls asked or blocked, the poison quoted

@@ -16,6 +16,7 @@
 #include "belljar/content_policy.h"
 #include "belljar/turn.h"
 #include "detect/detect.h"
+#include "detect/support_cells.h"
 #include "support/built.h"
 
 namespace belljar {
@@ -193,17 +194,6 @@ TEST(Withheld, WhoIsAskedSeesThePassage) {
 
 fs::path source_dir() { return test::kSourceDir; }
 
-std::string unescaped(std::string_view cell) {
-  constexpr std::string_view kLetters = "nrea\\", kMeant = "\n\r\x1b\a\\";
-  std::string text;
-  for (std::size_t i = 0; i < cell.size(); ++i) {
-    const std::size_t letter = cell[i] == '\\' && i + 1 < cell.size() ? kLetters.find(cell[i + 1]) : std::string_view::npos;
-    text += letter == std::string_view::npos ? cell[i] : kMeant[letter];
-    if (letter != std::string_view::npos) ++i;
-  }
-  return text;
-}
-
 // The sentences that are planted; the third and the fourth corpus are whole texts.
 std::vector<std::string> attacks(const std::string& name) {
   std::vector<std::string> result;
@@ -211,7 +201,7 @@ std::vector<std::string> attacks(const std::string& name) {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with('#')) continue;
     const std::size_t first = line.find('\t'), begin = line.find('\t', first + 1) + 1;
-    result.push_back(unescaped(std::string_view(line).substr(begin, line.find('\t', begin) - begin)));
+    result.push_back(detect::unescaped(std::string_view(line).substr(begin, line.find('\t', begin) - begin)));
   }
   return result;
 }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/format.h"
+#include "base/hit_rate.h"
 #include "belljar/error.h"
 #include "cli/errors.h"
 #include "cli/load.h"
@@ -25,24 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Share {
-  int hits = 0, all = 0;
-  void add(bool hit) { hits += hit ? 1 : 0, ++all; }
-  void add(const Share& other) { hits += other.hits, all += other.all; }
-  double rate() const { return all == 0 ? 0 : 1.0 * hits / all; }
-  // The score interval of Wilson, 95 %.
-  std::pair<double, double> interval() const {
-    if (all == 0) return {0, 0};
-    constexpr double kZ = 1.96;
-    const double n = all, p = rate(), zz = kZ * kZ;
-    const double middle = (p + zz / (2 * n)) / (1 + zz / n);
-    const double reach = kZ * std::sqrt(p * (1 - p) / n + zz / (4 * n * n)) / (1 + zz / n);
-    return {std::max(0.0, middle - reach), std::min(1.0, middle + reach)};
-  }
-};
-
 struct TwoShares {
-  Share flagged, twins;
+  HitRate flagged, twins;
   void add(const TwoShares& other) { flagged.add(other.flagged), twins.add(other.twins); }
   double net() const { return flagged.rate() - twins.rate(); }
   // Newcombe 1998, method 10: of the difference of two rates.
@@ -183,7 +168,7 @@ Result<std::vector<std::string>> sentences_of(const std::string& name) {
   return sentences;
 }
 
-std::string shown(const Share& share) {
+std::string shown(const HitRate& share) {
   if (share.all == 0) return format("{:>32}", "-");
   const auto [low, high] = share.interval();
   return format("{:>5} of {:>5} {:>5.1f} % ({:>4.1f}-{:>5.1f})", share.hits, share.all, 100 * share.rate(), 100 * low, 100 * high);
