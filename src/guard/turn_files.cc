@@ -33,6 +33,7 @@
 #include "guard/daily.h"
 #include "guard/lexicon.h"
 #include "guard/turn_state.h"
+#include "shell/system_paths.h"
 #include "shell/word_list.h"
 #include "shell/wrappers.h"
 
@@ -52,22 +53,7 @@ constexpr std::size_t kMostActs = 4096;
 constexpr int kDeepest = 4;
 constexpr std::chrono::seconds kMostTime{1};  // of the processor
 
-// Without "." and, as far as something is left of it, "..".
-std::string plain(std::string_view path) {
-  std::vector<std::string_view> parts;
-  const bool absolute = path.starts_with('/');
-  while (!path.empty()) {
-    const std::size_t end = std::min(path.find('/'), path.size());
-    const std::string_view part = path.substr(0, end);
-    path.remove_prefix(std::min(end + 1, path.size()));
-    if (part.empty() || part == ".") continue;
-    if (part == ".." && !parts.empty() && parts.back() != "..") parts.pop_back();
-    else parts.push_back(part);
-  }
-  std::string result = absolute ? "/" : "";
-  for (const std::string_view part : parts) result.append(result.empty() || result.ends_with('/') ? "" : "/").append(part);
-  return result.empty() ? "." : result;
-}
+std::string plain(std::string_view path) { return path.empty() ? "." : shell::normal_path(path); }
 
 std::string joined(std::string_view directory, std::string_view name) {
   if (name.starts_with('/') || directory.empty() || directory == ".") return plain(name);
