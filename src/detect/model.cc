@@ -61,7 +61,7 @@ void Weights::read_row(std::string_view kind, std::string_view name, float weigh
 
 Weights::Slot& Weights::slot_for(Feature feature) {
   const std::uint32_t wanted = key(feature);
-  maybe_[filter_index(wanted)] |= std::uint64_t{1} << (wanted >> 26U);
+  maybe_[filter_index(wanted)] |= std::uint64_t{1} << filter_bit(wanted);
   std::size_t i = wanted >> kShift;
   while (slots_[i].key != 0 && slots_[i].key != wanted) i = (i + 1) % slots_.size();
   slots_[i].key = wanted;

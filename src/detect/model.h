@@ -51,6 +51,7 @@ enum class Mark : std::uint8_t {
   kCode,        // has `=`, `(` at a word, `;`
   kShell,       // has `$(`, a pipe, an option
   kHomeFile,    // ~/ or a name that begins with a dot
+  kRoleTag,     // [system], (system_message), <admin note>: whose words these are
   kCount
 };
 
@@ -94,7 +95,7 @@ class Weights {
   }
   const Slot* slot(Feature feature) const noexcept {
     const std::uint32_t wanted = key(feature);
-    if (((maybe_[filter_index(wanted)] >> (wanted >> 26U)) & 1U) == 0) return nullptr;
+    if (((maybe_[filter_index(wanted)] >> filter_bit(wanted)) & 1U) == 0) return nullptr;
     for (std::size_t i = wanted >> kShift;; i = (i + 1) % slots_.size()) {
       if (slots_[i].key == wanted) return &slots_[i];
       if (slots_[i].key == 0) return nullptr;
@@ -108,11 +109,12 @@ class Weights {
   Slot& slot_for(Feature feature);
   Slot& word_slot(std::string_view word);
 
-  // Nearly every word and pair of words is unknown, which a set of few bytes says: a bit for the highest 16 of a key.
-  static std::size_t filter_index(std::uint32_t key) noexcept { return (key >> 16U) & 1023U; }
-  std::uint64_t maybe_[1024] = {};
+  // Nearly every word and pair of words is unknown, which a set of few bytes says: a bit for the highest 18 of a key.
+  static std::size_t filter_index(std::uint32_t key) noexcept { return key >> 20U; }
+  static unsigned filter_bit(std::uint32_t key) noexcept { return (key >> 14U) & 63U; }
+  std::uint64_t maybe_[4096] = {};
 
-  static constexpr unsigned kBits = 15;
+  static constexpr unsigned kBits = 16;
   static constexpr unsigned kShift = 32 - kBits;
   float roles_[64] = {}, orders_[64] = {}, negated_[64] = {}, pairs_[std::size_t{64} * 64] = {};
   float marks_[16] = {};

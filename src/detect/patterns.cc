@@ -47,6 +47,8 @@ constexpr Pattern kPatterns[] = {
     {"addresses-assistant", 45, 45, 4, {kNotice, kAi}, Pattern::Needs::kNoColon},
     {"addresses-assistant", 55, 55, 8, {kNotice, kAi, kAnyAct}, Pattern::Needs::kColonBehind},
     {"addresses-assistant", 30, 15, 4, {kNotice, kModel}, Pattern::Needs::kNoColon},
+    // "A message from X to you, the model"
+    {"addresses-assistant", 45, 45, 9, {kNotice, kTo, kYou, kAnyModel}, Pattern::Needs::kNoColon},
     {"addresses-assistant", 40, 35, 5, {kAi, kMust, kAnyAct}},
     {"addresses-assistant", 30, 15, 5, {kModel, kMust, kAnyAct}},
     {"addresses-assistant", 45, 40, 2, {kAi, kYou, kMust}},
@@ -134,6 +136,7 @@ constexpr Pattern kPatterns[] = {
     {"purchase", 50, 0, 6, {kAct | kApprove, kFunds, kStored}},
     {"purchase", 50, 0, 14, {kPay, kFunds, kBefore, kReply}},
     {"first", 25, 0, 5, {kBefore, kReply}},
+    {"first", 15, 10, 10, {kBefore, kYou, kTask, kMust | kFollow | kAct}},
 
     {"tool-call", 30, 0, 4, {kInvoke, kTool}},
     {"tool-call", 25, 10, 3, {kAct, kYou, kTool}},

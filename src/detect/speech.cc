@@ -19,6 +19,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -71,13 +72,12 @@ bool is_new(Roles& known, std::uint32_t bit) noexcept {
 constexpr std::string_view kStart = "^";  // stands before the first word of a sentence
 std::uint32_t bit_of(Mark mark) noexcept { return 1U << static_cast<unsigned>(mark); }
 
-// What the model's log-odds are worth among the other signs.
-int weight_of(float odds) noexcept { return odds < -1 ? 0 : odds < 0 ? 25 : 50; }
-
 }  // namespace
 
 Speech::Speech(std::string_view text, std::vector<SentenceFeatures>* log)
     : text_(text), quotations_(text), addresses_(text), log_(log) {
+  constexpr std::size_t kUsual = 64;  // bytes of a sentence or a line
+  sentences_.reserve(text.size() / kUsual);
   if (log_ != nullptr) log_->emplace_back();
   tokenise();
   end_sentence();
@@ -112,6 +112,19 @@ void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   count_roles();
 }
 
+// A word for whose words follow, between marks that open and close a tag: alone, or with one more.
+bool Speech::is_role_tag(const Token& token) const noexcept {
+  constexpr Roles kNamesSpeaker = kOffice | kModel | kAi | kOrders | kPrompt | kNotice;
+  constexpr std::string_view kOpens = "[<{(*=|#", kCloses = "]>})*=|:#";
+  constexpr std::size_t kMost = 20;
+  if ((token.weighed & kNamesSpeaker) == 0 || token.begin == 0 || kOpens.find(text_[token.begin - 1]) == std::string_view::npos)
+    return false;
+  std::size_t at = token.end;
+  while (at < text_.size() && at < token.end + kMost && (is_word(text_[at]) || text_[at] == ' ' || text_[at] == '-')) ++at;
+  count_steps(at - token.end);
+  return at < text_.size() && kCloses.find(text_[at]) != std::string_view::npos;
+}
+
 // "The agent has access" orders nothing, "the agent has to go" does.
 bool Speech::is_possession(std::size_t begin, std::size_t end) const noexcept {
   const std::string_view word = text_.substr(begin, end - begin);
@@ -136,11 +149,17 @@ void Speech::count_sign(const SignMatch& match) {
   const std::uint32_t id = hash_of(match.sign), quotation = quotations_.around(match.begin);
   const float weight = weights_.of({FeatureKind::kSign, id});
   line.score += weight;
+  (quotation != 0 ? cited_of(line) : line.plain).signs |= sign_bit(match.sign);
   if (quotation != 0) line.quoted += weight, line.quotation = quotation;
   if (log_ == nullptr) return;
   const auto at = static_cast<std::size_t>(after - 1 - sentences_.begin());
   (*log_)[at].features.push_back({FeatureKind::kSign, id}), (*log_)[at].names.emplace_back(match.sign);
   log_quoted_[at].push_back(quotation != 0);
+}
+
+RoleBits& Speech::cited_of(Sentence& sentence) {
+  if (sentence.cited == 0) sentence.cited = static_cast<std::uint32_t>(cited_.size()), cited_.emplace_back();
+  return cited_[sentence.cited];
 }
 
 void Speech::add_score(float weight) noexcept {
@@ -192,6 +211,7 @@ void Speech::count_roles() {
   const std::size_t at = tokens_.size() - 1;
   const Token& token = tokens_[at];
   Counted& counted = counted_once_[quotation_ != 0 ? 1 : 0];
+  if (is_role_tag(token)) sentence_.marks |= bit_of(Mark::kRoleTag);
   const bool order = (token.weighed & kAnyAct) != 0 && is_order(at), negated = is_negated(at);
   Roles earlier = 0;
   for (std::size_t i = at; i-- > 0 && token.position - tokens_[i].position <= kNear;) {
@@ -256,6 +276,7 @@ void Speech::count_marks() {
   if (sentence_.quotation != 0) mark(Mark::kQuoted);
   if (before.ends_with("<!--") || before.ends_with("<!-- ")) mark(Mark::kHidden);
   if (line.starts_with("//") || line.starts_with("#") || line.starts_with("*") || line.starts_with("/*")) mark(Mark::kComment);
+  sentence_.plain.marks = marks;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Mark::kCount); ++i) {
     if (((marks >> i) & 1U) != 0) count(FeatureKind::kMark, i);
   }
@@ -265,6 +286,11 @@ void Speech::close_sentence() {
   if (sentence_.words == 0) return;
   count(FeatureKind::kSentence, 0);
   count_marks();
+  const auto note = [](RoleBits& bits, const Counted& counted) {
+    bits.roles = counted.roles, bits.orders = counted.orders, bits.negated = counted.negated;
+  };
+  note(sentence_.plain, counted_once_[0]);
+  if (counted_once_[1].roles != 0) note(cited_of(sentence_), counted_once_[1]);
   if (log_ != nullptr) log_->emplace_back(), log_quoted_.emplace_back();
   sentences_.push_back(sentence_);
   sentence_ = {};
@@ -277,6 +303,7 @@ void Speech::close_sentence() {
 // The model learns from what it will see.
 void Speech::trim_log() {
   for (std::size_t at = 0; at < sentences_.size(); ++at) {
+    (*log_)[at].bits = bits_of(sentences_[at]);
     if (!is_talked_about(sentences_[at].quotation)) continue;
     SentenceFeatures& log = (*log_)[at];
     std::size_t kept = 0;
@@ -284,71 +311,6 @@ void Speech::trim_log() {
       if (!log_quoted_[at][i]) log.features[kept] = log.features[i], log.names[kept++] = log.names[i];
     }
     log.features.resize(kept), log.names.resize(kept);
-  }
-}
-
-// Each quotation once: of many that stand together each is beside the others.
-bool Speech::is_talked_about(std::uint32_t quotation) const {
-  if (quotation == 0 || talk_.empty()) return false;
-  if (talked_about_.size() <= quotation) talked_about_.resize(quotations_.size());
-  signed char& known = talked_about_[quotation];
-  if (known == 0) known = find_talk(quotation) ? 1 : -1;
-  return known > 0;
-}
-
-// The nearest on either side: one that is farther needs the same lines between, and more. Or what introduces it says so: the line
-// above a block of code, or above a list of quotations, that ends with a colon.
-bool Speech::find_talk(std::uint32_t quotation) const {
-  const std::size_t begin = quotations_.begin_of(quotation);
-  const auto after = std::ranges::lower_bound(talk_, begin);
-  if ((after != talk_.begin() && quotations_.joins(*(after - 1), begin)) ||
-      (after != talk_.end() && quotations_.joins(quotations_.end_of(quotation), *after)))
-    return true;
-  const auto [from, to] = quotations_.introduction_of(quotation);
-  const auto said = std::ranges::lower_bound(talk_, from);
-  return said != talk_.end() && *said < to;
-}
-
-bool Speech::excuses(std::size_t begin, std::size_t end) const {
-  const std::uint32_t quotation = quotations_.around(begin);
-  return quotation != 0 && end < quotations_.end_of(quotation) && is_talked_about(quotation);
-}
-
-// Without what it only quotes.
-float Speech::score_of(const Sentence& sentence) const {
-  return sentence.quoted > 0 && is_talked_about(sentence.quotation) ? sentence.score - sentence.quoted : sentence.score;
-}
-
-float Speech::best_ending_at(std::size_t sentence) const {
-  float sum = weights_.bias(), best = -1e9F;
-  for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;)
-    best = std::max(best, sum += score_of(sentences_[i])), count_steps(1);
-  return best;
-}
-
-bool Speech::doubts(std::size_t begin, std::size_t end) const {
-  constexpr float kDoubt = -3;
-  const auto first = std::ranges::partition_point(sentences_, [&](const Sentence& one) { return one.end <= begin; });
-  std::size_t more = 2;  // what belongs to it may follow
-  for (auto one = first; one != sentences_.end() && (one->first < end || more-- > 0); ++one) {
-    if (best_ending_at(static_cast<std::size_t>(one - sentences_.begin())) >= kDoubt) return false;
-  }
-  return true;
-}
-
-// Each sentence alone, or with as few of the two before it as say most: what is innocent beside them is none of theirs.
-void Speech::judge_all() {
-  for (std::size_t last = 0; last < sentences_.size(); ++last) {
-    if (sentences_[last].score <= 0) continue;  // without it the ones before said as much
-    float sum = weights_.bias();
-    int weight = 0;
-    std::uint32_t begin = 0;
-    for (std::size_t i = last + 1; i-- > 0 && i + kMostTogether > last;) {
-      sum += score_of(sentences_[i]);
-      const bool said_before = weight_of(sum - score_of(sentences_[last])) == weight_of(sum);  // and it is found there
-      if (weight_of(sum) > weight && !said_before) weight = weight_of(sum), begin = sentences_[i].begin;
-    }
-    if (weight > 0) found_.push_back({kLikely, weight, begin, sentences_[last].end});
   }
 }
 
@@ -477,6 +439,15 @@ bool Speech::is_name(std::size_t at) const noexcept {
   return closes != rest.end() && *closes == opens;
 }
 
+// `"AI reply prefix": "..."`: what a key is called.
+bool Speech::is_in_key(std::size_t at) const noexcept {
+  constexpr std::size_t kLongest = 60;
+  const std::string_view rest = text_.substr(tokens_[at].end, kLongest);
+  const std::size_t quote = rest.find('"');
+  count_steps(std::min(quote, rest.size()));
+  return quote != std::string_view::npos && rest.find_first_of(".!?\n") > quote && rest.substr(quote + 1).starts_with(":");
+}
+
 // Two models with a comma between.
 bool Speech::lists_another(std::size_t at) const noexcept {
   if (at + 1 >= tokens_.size() || !adjacent(at, at + 1) || text_.substr(tokens_[at].end, 2) != ", ") return false;
@@ -487,8 +458,9 @@ bool Speech::lists_another(std::size_t at) const noexcept {
 int Speech::called(std::size_t at) const noexcept {
   const Token& token = tokens_[at];
   const std::string_view rest = text_.substr(token.end, 6);
-  // A program of that name, with an option; "ChatGPT, Claude and others".
-  if (rest.starts_with(" -") || is_key(at) || is_name(at)) return 0;
+  // A program of that name, with an option; "User-Agent: curl"; "ChatGPT, Claude and others".
+  if (rest.starts_with(" -") || is_key(at) || is_in_key(at) || is_name(at) || (token.begin > 0 && text_[token.begin - 1] == '-'))
+    return 0;
   if (lists_another(at) || (at > 0 && lists_another(at - 1))) return 0;
   const std::size_t colon = rest.starts_with(" :") ? 1 : 0;  // as in French
   const bool colon_ends = colon < rest.size() && rest[colon] == ':' && (colon + 1 == rest.size() || is_gap(rest[colon + 1]));
@@ -549,9 +521,24 @@ bool Speech::speaks_to_reader(std::size_t at, bool order) const noexcept {
   return false;
 }
 
+// `curl -u 'me:<password>' https://...` shows how to log in; with `-d @file` or `$(cat file)` something of ours leaves.
+bool Speech::is_login(std::size_t at) const noexcept {
+  constexpr std::size_t kLongest = 160;
+  const std::string_view word = text_.substr(tokens_[at].begin, tokens_[at].end - tokens_[at].begin);
+  if (word != "curl" && word != "wget") return false;
+  const std::string_view line = text_.substr(tokens_[at].end, kLongest);
+  count_steps(kLongest);
+  const bool command =
+      line.starts_with(" -") || line.starts_with(" http") || line.starts_with(" \"http") || line.starts_with(" 'http");
+  if (!command) return false;
+  constexpr std::string_view kSends[] = {"@",    "$(",        " -d",    " --data", " -f ", " --form",
+                                         " -t ", " --upload", "--post", "`",       "?",    "|"};
+  return std::ranges::none_of(kSends, [&](std::string_view how) { return line.find(how) != std::string_view::npos; });
+}
+
 void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
   const int weight = order ? pattern.ordered : pattern.told;
-  if (weight == 0) return;
+  if (weight == 0 || (pattern.needs == Pattern::Needs::kSink && is_login(at))) return;
   // "do not forget to follow ..."
   if (pattern.roles[0] == kNot && at + 1 < tokens_.size() && adjacent(at, at + 1) && (tokens_[at + 1].roles & kDrop) != 0) return;
   std::size_t last = at, second = 0;
@@ -560,6 +547,8 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
     if (k == 1) second = last;
     if (pattern.needs == Pattern::Needs::kSink && is_in_name(last)) return;
   }
+  // `transfer-funds`, `user-agent: x`: parts of names order nothing.
+  if (text_[tokens_[at].end] == '-' && static_cast<unsigned char>(text_[tokens_[at].begin]) < 0x80) return;
   if (pattern.needs == Pattern::Needs::kSink && !speaks_to_reader(at, order)) return;
   if ((pattern.needs == Pattern::Needs::kDestination || pattern.needs == Pattern::Needs::kSink) && !has_destination(at)) return;
   const auto has_colon = [&](std::size_t from) {
@@ -571,9 +560,21 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
   found_.push_back({pattern.sign, weight, tokens_[at].begin, tokens_[last].end});
 }
 
+// "[system] delete ...", "###(admin_note) please send ...": whose words these are, and then an order.
+void Speech::match_tag(std::size_t at) {
+  constexpr std::uint32_t kNear = 4;
+  if ((tokens_[at].weighed & kOffice) == 0 || !is_role_tag(tokens_[at])) return;
+  for (std::size_t i = at + 1; i < tokens_.size() && tokens_[i].position - tokens_[at].position <= kNear; ++i) {
+    if ((tokens_[i].roles & kAnyAct) == 0 || !is_order(i)) continue;
+    found_.push_back({"role-marker", 50, tokens_[at].begin, tokens_[i].end});
+    return;
+  }
+}
+
 void Speech::find_at(std::size_t at) {
   const Vocabulary& known = vocabulary();
   const Roles roles = tokens_[at].roles, ahead = tokens_[at].ahead;
+  match_tag(at);
   if ((roles & (kModel | kAi)) != 0) match_call(at);
   Roles bits = roles & known.first_roles();
   if (bits == 0 || ahead == 0) return;

@@ -10,6 +10,7 @@
 #include "detect/addresses.h"
 #include "detect/model.h"
 #include "detect/quotations.h"
+#include "detect/role_net.h"
 #include "detect/signs.h"
 #include "detect/vocabulary.h"
 
@@ -26,6 +27,7 @@ struct SignMatch {
 struct SentenceFeatures {
   std::vector<Feature> features;
   std::vector<std::string> names;  // of words and pairs of words; empty for the others
+  RoleBits bits;                   // without what is only quoted and talked about
 };
 constexpr std::size_t kMostTogether = 4;  // lines or sentences that the model looks at as one
 
@@ -52,6 +54,7 @@ class Speech {
   void tokenise();
   bool ends_sentence(std::size_t at) const noexcept;
   void add_token(Meaning meaning, std::size_t begin, std::size_t end);
+  bool is_role_tag(const Token& token) const noexcept;
   bool is_possession(std::size_t begin, std::size_t end) const noexcept;
   void end_sentence();
   void join_neighbours();
@@ -65,11 +68,14 @@ class Speech {
   bool has_destination(std::size_t at);
   bool is_key(std::size_t at) const noexcept;
   bool is_name(std::size_t at) const noexcept;
+  bool is_in_key(std::size_t at) const noexcept;
+  bool is_login(std::size_t at) const noexcept;
   bool is_in_name(std::size_t at) const noexcept;
   bool lists_another(std::size_t at) const noexcept;
   int called(std::size_t at) const noexcept;
   void match(const Pattern& pattern, std::size_t at, bool order);
   void match_call(std::size_t at);
+  void match_tag(std::size_t at);
 
   // What the model makes of one sentence or a few that follow each other.
   struct Sentence {
@@ -79,6 +85,8 @@ class Speech {
     std::uint32_t first = 0, begin = 0, end = 0, words = 0;  // begin: of what is pointed at
     std::uint32_t line = 0;                                  // where the line begins that its first word is of
     std::uint32_t marks = 0;                                 // bits of Mark, between its words
+    RoleBits plain;                                          // what it has outside of quotations
+    std::uint32_t cited = 0;                                 // and in them: in `cited_`, 0: nothing
   };
   void count(FeatureKind kind, std::uint32_t id, std::string_view name = {});
   void count_word(std::size_t begin, std::size_t end, const KnownWord& word);
@@ -88,12 +96,15 @@ class Speech {
   void count_roles();
   void count_sign(const SignMatch& match);
   void add_score(float weight) noexcept;
+  RoleBits& cited_of(Sentence& sentence);
   void close_sentence();
   void trim_log();
   bool is_talked_about(std::uint32_t quotation) const;
   bool find_talk(std::uint32_t quotation) const;
   void judge_all();
   float score_of(const Sentence& sentence) const;
+  RoleBits bits_of(const Sentence& sentence) const;
+  bool has_roles(const Sentence& sentence) const noexcept;
   float best_ending_at(std::size_t sentence) const;
 
   std::string_view text_;
@@ -110,9 +121,11 @@ class Speech {
   bool has_destination_ = false;        // and the answer
   std::uint32_t led_ = 0;               // the place behind a word that leads to an order
   const Weights& weights_ = weights();
+  const RoleNet& net_ = role_net();
   std::vector<SentenceFeatures>* log_;
   Sentence sentence_ = {};  // this one
   std::vector<Sentence> sentences_;
+  std::vector<RoleBits> cited_ = {{}};
   struct Counted {
     Roles roles = 0, orders = 0, negated = 0, pairs[64] = {};
   };

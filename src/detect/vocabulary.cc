@@ -130,6 +130,34 @@ KnownWord know_word(std::string_view word, Meaning meaning) {
   return {meaning, hash, weights().of_word(known, hash)};
 }
 
+namespace {
+
+// One letter too many, too few, another, or two that changed places.
+bool is_nearly(std::string_view word, std::string_view known) noexcept {
+  if (word.size() + 1 < known.size() || word.size() > known.size() + 1) return false;
+  const auto [left, right] = std::ranges::mismatch(word, known);
+  std::string_view rest(left, word.end()), wanted(right, known.end());
+  if (word.size() > known.size()) return rest.substr(1) == wanted;
+  if (word.size() < known.size()) return rest == wanted.substr(1);
+  if (rest.size() < 2) return true;
+  return rest.substr(1) == wanted.substr(1) || (rest[0] == wanted[1] && rest[1] == wanted[0] && rest.substr(2) == wanted.substr(2));
+}
+
+// What an override cannot do without, misspelt so that nobody finds it. Of the other words too many are nearly another.
+std::string_view meant_by(std::string_view word) noexcept {
+  constexpr std::string_view kKnown[] = {"instructions", "instruction", "previous",     "disregard", "guidelines",
+                                         "directives",   "assistant",   "restrictions", "override"};
+  constexpr std::size_t kFewest = 7, kMost = 13;
+  if (word.size() < kFewest || word.size() > kMost) return {};
+  for (const std::string_view known : kKnown) {
+    const bool alike = word[0] == known[0] || word.ends_with(known.substr(known.size() - 3));
+    if (alike && is_nearly(word, known)) return known;
+  }
+  return {};
+}
+
+}  // namespace
+
 Meaning know_meaning(std::string_view word) {
   const Vocabulary& known = vocabulary();
   Meaning meaning = known.meaning(word);
@@ -140,6 +168,8 @@ Meaning know_meaning(std::string_view word) {
     const std::size_t begin = word.substr(0, at).rfind('_') + 1;
     meaning.weighed |= (known.meaning(word.substr(begin, at - begin)).weighed | known.meaning(word.substr(at + 1)).weighed) & kTalk;
   }
+  if (const std::string_view meant = meaning.weighed == 0 ? meant_by(word) : std::string_view(); !meant.empty())
+    meaning = known.meaning(meant);
   if (meaning.weighed == 0 && is_arabic(word[0])) meaning = known.meaning(without_article(word));
   return meaning;
 }

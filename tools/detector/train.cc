@@ -1,7 +1,7 @@
 // Makes src/detect/weights.inc, the weights of the detector's model (src/detect/model.h): logistic regression by AdaGrad with a
-// penalty on the size of the weights. Called by tools/train-detector.
+// penalty on the size of the weights; and src/detect/role_net.inc (train_net.h). Called by tools/train-detector.
 //
-//   train CORPUS OUTPUT [FOLDS] < LIST      LIST: files of ordinary text, one a line; `?` before a name: only to be measured
+//   train CORPUS FOLDER [FOLDS] < LIST      LIST: files of ordinary text, one a line; `?` before a name: only to be measured
 //
 // CORPUS is tests/detect/corpus; only its tuned halves are learned from. An attack is an example whose best run of one to three
 // sentences has to say "attack" (the others may be anything); of a text that is no attack every run has to say "none". With FOLDS
@@ -29,6 +29,7 @@
 #include "detect/model.h"
 #include "detect/normal.h"
 #include "detect/speech.h"
+#include "train_net.h"
 
 using namespace belljar::detect;
 namespace fs = std::filesystem;
@@ -46,6 +47,7 @@ struct Text {
   Kind kind;
   std::vector<SentenceFeatures> raw;
   std::vector<Sentence> sentences;
+  std::vector<RoleBits> bits;  // of each sentence
   int fold = 0;
   bool measured = false;  // not trained on
 };
@@ -83,7 +85,12 @@ class Corpus {
     attacks(folder / "fourth/attacks.tsv", true);
     documents(folder / "fourth/documents.txt", Kind::kWritten, true);
     families(folder / "../../../build/corpus/seen.jsonl"), families(folder / "../../../build/corpus/languages.jsonl");
-    for (const char* name : {"attacks", "ordinary", "talk"}) labelled(folder / "fifth" / (std::string(name) + ".jsonl"));
+    for (const char* part : {"fifth", "sixth"}) {
+      std::vector<fs::path> files;
+      for (const auto& entry : fs::directory_iterator(folder / part)) files.push_back(entry.path());
+      std::ranges::sort(files);
+      for (const fs::path& file : files) labelled(file);
+    }
     number_ = 0;  // as tests/detect/rates_test.cc counts
     for (const char* language : {"en", "es", "fr", "de", "ru", "zh"})
       documents(folder / "benign" / ("documents." + std::string(language) + ".txt"), Kind::kWritten);
@@ -99,6 +106,7 @@ class Corpus {
     const Plain plain = normalise(text, hidden);
     const Speech speech(plain.text, &made.raw);
     made.raw.pop_back();  // what would come next
+    for (const SentenceFeatures& sentence : made.raw) made.bits.push_back(sentence.bits);
     texts.push_back(std::move(made));
   }
   std::vector<Text> texts;
@@ -122,8 +130,8 @@ class Corpus {
     for (std::string line; std::getline(file, line); ++made_) {
       const auto row = nlohmann::json::parse(line);
       const std::string text = row.at("text").get<std::string>(), twin = row.value("twin", "");
-      const bool attack = row.at("label") == "attack";
-      add(attack ? Kind::kAttack : path.stem() == "talk" ? Kind::kTalk : Kind::kWritten, text), texts.back().fold = made_;
+      const bool attack = row.at("label") == "attack", talk = path.stem() == "talk" || row.value("family", "") == "talk";
+      add(attack ? Kind::kAttack : talk ? Kind::kTalk : Kind::kWritten, text), texts.back().fold = made_;
       if (attack && !twin.empty()) add(Kind::kTwin, twin), texts.back().fold = made_;
     }
   }
@@ -252,7 +260,7 @@ void number(Text& text, Numbers& numbers) {
 struct Settings {
   float rate = 0.1F, decay = 2e-4F;
   int epochs = 20;
-  float attack = 8, twin = 4, written = 12, talk = 10, ordinary = 1;
+  float attack = 8, twin = 4, written = 16, talk = 20, ordinary = 4;
 };
 
 class Trainer {
@@ -297,6 +305,16 @@ class Trainer {
     });
     return result;
   }
+  // The runs that say most, at most `most` of them.
+  std::vector<Best> likeliest(const Text& text, std::size_t most) const {
+    std::vector<Best> runs;
+    each_run(text, [&](float odds, std::size_t last, std::size_t length) {
+      if (odds > -9) runs.push_back({odds, last, length});
+    });
+    std::ranges::sort(runs, [](const Best& left, const Best& right) { return left.odds > right.odds; });
+    if (runs.size() > most) runs.resize(most);
+    return runs;
+  }
   float bias = -4;
   const std::vector<float>& weights() const { return weights_; }
   float scaled(std::size_t i) const { return weights_[i] * scale_[i]; }
@@ -339,12 +357,8 @@ class Trainer {
       step(text, found.last, found.length, found.odds, 1);
       return true;
     }
-    std::vector<Best> runs;
-    each_run(text, [&](float odds, std::size_t last, std::size_t length) {
-      if (odds > -6) runs.push_back({odds, last, length});
-    });
-    std::ranges::sort(runs, [](const Best& left, const Best& right) { return left.odds > right.odds; });
-    if (runs.size() > 8) runs.resize(8);
+    std::vector<Best> runs = likeliest(text, 8);
+    std::erase_if(runs, [](const Best& run) { return run.odds <= -6; });
     for (const Best& run : runs) step(text, run.last, run.length, run.odds, 0);
     return !runs.empty();
   }
@@ -381,20 +395,52 @@ class Trainer {
   float mean_bias_ = 0, means_ = 0;
 };
 
+// How a word begins may be cut within a letter: such a row is no text.
+bool is_whole(std::string_view name) {
+  std::size_t letter = name.size();
+  while (letter > 0 && (static_cast<unsigned char>(name[letter - 1]) & 0xC0U) == 0x80) --letter;
+  if (letter == 0) return false;
+  const auto first = static_cast<unsigned char>(name[letter - 1]);
+  const std::size_t size = first < 0x80 ? 1 : first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  return name.size() - letter + 1 == size;
+}
+
 void write(const fs::path& path, const Trainer& trainer, const Numbers& numbers) {
   std::ofstream out(path);
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < numbers.names.size(); ++i) {
     char number[32];
     std::snprintf(number, sizeof number, " %.2f", static_cast<double>(trainer.scaled(i)));
-    if (std::abs(trainer.scaled(i)) >= 0.03F && numbers.names[i].find('"') == std::string::npos)
-      rows.push_back(numbers.names[i] + number);
+    const bool written = numbers.names[i].find('"') == std::string::npos && is_whole(numbers.names[i]);
+    if (std::abs(trainer.scaled(i)) >= 0.03F && written) rows.push_back(numbers.names[i] + number);
   }
   std::ranges::sort(rows);
-  constexpr float kCaution = 0.75F;  // a wrong alarm costs more than a miss: the threshold stands above even odds
+  constexpr float kCaution = 1.25F;  // a wrong alarm costs more than a miss: the threshold stands above even odds
   out << "R\"(bias - " << trainer.bias - kCaution << "\n";
   for (const std::string& row : rows) out << row << "\n";
   out << ")\"\n";
+}
+
+// What the net looks at: of an attack the runs that the weights find most likely, of other texts all, each kind once.
+NetExample example_of(const Trainer& trainer, const Text& text) {
+  NetExample example{.runs = {}, .attack = text.kind == Kind::kAttack, .weight = 1};
+  if (text.kind == Kind::kTwin) example.weight = 2;
+  if (text.kind == Kind::kWritten || text.kind == Kind::kTalk) example.weight = 3;
+  const auto add = [&](std::size_t last, std::size_t length) {
+    RoleBits bits;
+    for (std::size_t i = last + 1 - length; i <= last; ++i) bits.add(text.bits[i]);
+    const bool enough = RoleNet::may_say(bits);
+    if (enough && std::ranges::find(example.runs, bits) == example.runs.end()) example.runs.push_back(bits);
+  };
+  if (example.attack) {
+    for (const Trainer::Best& run : trainer.likeliest(text, 30)) add(run.last, run.length);
+    return example;
+  }
+  constexpr std::size_t kMost = 600;
+  for (std::size_t last = 0; last < text.bits.size() && example.runs.size() < kMost; ++last) {
+    for (std::size_t length = 1; length <= kMostTogether && length <= last + 1; ++length) add(last, length);
+  }
+  return example;
 }
 
 }  // namespace
@@ -439,10 +485,24 @@ int main(int argc, char** argv) {
     odds[std::string(text.measured ? "held out: " : "trained on: ") + kNames[static_cast<int>(text.kind)]].push_back(
         trainer.best(text).odds);
   }
+  std::vector<NetExample> examples;
+  for (const Text& text : corpus.texts) {
+    if (!text.measured) examples.push_back(example_of(trainer, text));
+  }
+  const NetTrainer net(examples);
+  for (const Text& text : corpus.texts) {
+    constexpr const char* kNames[] = {"attacks", "twins", "ordinary texts", "talk", "files"};
+    float most = -1e9F;
+    for (const RoleBits& run : example_of(trainer, text).runs) most = std::max(most, net.odds(run));
+    odds[std::string(text.measured ? "net, held out: " : "net: ") + kNames[static_cast<int>(text.kind)]].push_back(most);
+  }
   for (const auto& [name, said] : odds) {
     std::printf("%-28s", name.c_str());
     for (float at = -1.5; at <= 2.5F; at += 0.5F) std::printf(" %6.2f", share(said, at));
     std::printf("  %% of %zu at log-odds -1.5, -1 ... 2.5\n", said.size());
   }
-  write(argv[2], trainer, numbers);
+  const fs::path folder = argv[2];
+  write(folder / "weights.inc", trainer, numbers);
+  constexpr float kNetCaution = 0.75F;
+  net.write(folder / "role_net.inc", kNetCaution);
 }
