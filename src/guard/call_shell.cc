@@ -156,9 +156,18 @@ const Word* operand(const SimpleCommand& command, std::size_t index) noexcept {
   return nullptr;
 }
 
+// `-rm` for `-r -m`: short options that stand together.
+bool has_short_of(std::string_view word, std::string_view words) noexcept {
+  const bool together = word.size() > 2 && word.size() <= 6 && word[0] == '-' && std::ranges::all_of(word.substr(1), [](char c) {
+                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+                        });
+  return together && std::ranges::any_of(word.substr(1), [&](char c) { return has_word(words, std::string{'-', c}); });
+}
+
 bool has_any_of(const SimpleCommand& command, std::string_view words) noexcept {
   return std::ranges::any_of(command.argv.begin() + 1, command.argv.end(), [&](const Word& word) {
     if (has_word(words, word.text)) return true;
+    if (has_short_of(word.text, words)) return true;
     return words.find("alias.*") != std::string_view::npos && word.text.starts_with("alias.");
   });
 }

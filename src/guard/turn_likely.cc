@@ -314,10 +314,17 @@ bool Turn::State::removes_own(const guard::Act& act) const {
          });
 }
 
+// A text told the model to do what the user says nothing of, and the string that decides stands there: no sum of traits outweighs
+// it.
+bool Turn::State::is_told(CallClass kind, const Ruling& ruling, bool heard) const {
+  constexpr CallClass kLasting[] = {CallClass::kDestructive, CallClass::kPrivilege, CallClass::kPersistence};
+  return heard && ruling.row == "foreign-instructed" && std::ranges::find(kLasting, kind) != std::end(kLasting) && !intended(kind);
+}
+
 // The rows' ruling, and what the trees make of it: an act is asked about that no row knows, and one is not that some row would ask
 // about in vain.
 void Turn::State::settle(const guard::Act& act, const guard::Call& call, CallClass kind, Ruling& ruling) const {
-  const bool heard = !user_words_unknown(), decided = is_final(ruling, heard);
+  const bool heard = !user_words_unknown(), decided = is_final(ruling, heard) || is_told(kind, ruling, heard);
   if (settings.rows_only || act.of_file || (decided && !watch)) return;
   if (!decided && ruling.row != "foreign-instructed" && removes_own(act)) {
     ruling = {.row = "own"};

@@ -110,6 +110,7 @@ struct Turn::State {
   Origin find_origin(std::string_view said) const;
   guard::Traits traits(const guard::Act& act, const guard::Call& call, CallClass kind, const Ruling& ruling,
                        Evidence* evidence) const;
+  bool is_told(CallClass kind, const Ruling& ruling, bool heard) const;
   void settle(const guard::Act& act, const guard::Call& call, CallClass kind, Ruling& ruling) const;
   guard::TurnProbe::Watch watch;
   bool may_choose(CallClass kind, const guard::Atom& atom, const guard::TextMatch& found) const;

@@ -62,8 +62,9 @@ Data read(const char* path, bool heard) {
     if (json["heard"] != heard) continue;
     const std::string kind = json["kind"], half = json["half"], turn = json["turn"];
     const std::string call = std::to_string(json["call"].get<int>());
+    const std::string whole = half.starts_with("short-") ? half.substr(6) : half;  // the cut turns go with their own
     const auto [at, made] = known.try_emplace(half + turn + kind + (kind == "poisoned" ? "" : call), data.examples.size());
-    if (made) data.examples.push_back({half, kind, turn + " " + call, hash_of(half + turn), {}});
+    if (made) data.examples.push_back({half, kind, turn + " " + call, hash_of(whole + turn), {}});
     Traits traits{};
     for (const auto& [name, value] : json["traits"].items()) {
       if (const std::size_t number = find_trait(name); number < kTraitCount) traits[number] = value;
@@ -286,14 +287,17 @@ int main(int argc, char** argv) {
     const Data data = read(argv[1], heard);
     Scores left_out, learned;
     for (std::uint32_t fold = 0; fold < folds; ++fold) {
-      const auto is_out = [&](const Example& each) { return (half == "-" || each.half == half) && each.turn % folds == fold; };
+      const auto is_out = [&](const Example& each) {
+        const bool mine = half == "-" || each.half == half || each.half == "short-" + half;
+        return mine && each.turn % folds == fold;
+      };
       std::vector<const Example*> some;
       for (const Example& example : data.examples) {
         if (!is_out(example)) some.push_back(&example);
       }
       const Model model = train(data, some);
       for (const Example& example : data.examples) {
-        if (!is_out(example)) continue;
+        if (!is_out(example) || example.half.starts_with("short-")) continue;
         left_out[example.kind].push_back(score_of(data, model, example));
         if (std::getenv("TELL") != nullptr && (model.best(example) > -0.5) != example.planted())
           std::fprintf(stderr, "wrong %s %s %s %.2f\n", heard ? "heard" : "unheard", example.kind.c_str(), example.name.c_str(),
