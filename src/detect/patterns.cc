@@ -48,7 +48,7 @@ constexpr Pattern kPatterns[] = {
     {"addresses-assistant", 55, 55, 8, {kNotice, kAi, kAnyAct}, Pattern::Needs::kColonBehind},
     {"addresses-assistant", 30, 15, 4, {kNotice, kModel}, Pattern::Needs::kNoColon},
     // "A message from X to you, the model"
-    {"addresses-assistant", 45, 45, 9, {kNotice, kTo, kYou, kAnyModel}, Pattern::Needs::kNoColon},
+    {"addresses-assistant", 45, 45, 9, {kNotice, kTo, kYou, kAi}, Pattern::Needs::kNoColon},
     {"addresses-assistant", 40, 35, 5, {kAi, kMust, kAnyAct}},
     {"addresses-assistant", 30, 15, 5, {kModel, kMust, kAnyAct}},
     {"addresses-assistant", 45, 40, 2, {kAi, kYou, kMust}},

@@ -60,14 +60,17 @@ RoleNet::RoleNet() {
 
 void RoleNet::read_row(std::string_view kind, std::string_view name, std::string_view numbers) {
   Column* column = nullptr;
+  const unsigned bit = role_named(name);
+  const bool role = kind == "role" || kind == "order" || kind == "not";
+  if (role && bit >= 64) return;  // a name of before
   if (kind == "bias") column = &bias_;
   else if (kind == "out") column = &out_;
-  else if (kind == "role") column = &roles_[role_named(name) % 64];
-  else if (kind == "order") column = &orders_[role_named(name) % 64];
-  else if (kind == "not") column = &negated_[role_named(name) % 64];
+  else if (kind == "role") column = &roles_[bit];
+  else if (kind == "order") column = &orders_[bit];
+  else if (kind == "not") column = &negated_[bit];
   else if (kind == "mark") column = &marks_[number_of(name) % 16];
-  else if (const std::uint64_t bit = kind == "sign" ? sign_bit(name) : 0; bit != 0)
-    column = &signs_[static_cast<std::size_t>(std::countr_zero(bit))];
+  else if (const std::uint64_t sign = kind == "sign" ? sign_bit(name) : 0; sign != 0)
+    column = &signs_[static_cast<std::size_t>(std::countr_zero(sign))];
   if (column == nullptr) return;
   if (kind == "out") std::from_chars(name.data(), name.data() + name.size(), out_bias_);
   for (float& weight : column->to) {
@@ -83,7 +86,7 @@ bool RoleNet::may_say(const RoleBits& bits) noexcept {
 
 void RoleNet::Run::add(const RoleBits& more) noexcept { bits_.add(more); }
 
-void RoleNet::Run::add(const std::vector<Column>& columns, std::uint64_t set) noexcept {
+void RoleNet::Run::sum(const std::vector<Column>& columns, std::uint64_t set) noexcept {
   for (; set != 0; set &= set - 1) {
     const Column& column = columns[static_cast<std::size_t>(std::countr_zero(set))];
     for (std::size_t i = 0; i < kHidden; ++i) hidden_.to[i] += column.to[i];
@@ -91,12 +94,12 @@ void RoleNet::Run::add(const std::vector<Column>& columns, std::uint64_t set) no
 }
 
 float RoleNet::Run::odds() noexcept {
-  if (bits_ == added_ || !may_say(bits_)) return odds_;
+  if (bits_ == summed_ || !may_say(bits_)) return odds_;
   count_steps(8);
-  add(net_.roles_, bits_.roles & ~added_.roles), add(net_.orders_, bits_.orders & ~added_.orders);
-  add(net_.negated_, bits_.negated & ~added_.negated), add(net_.signs_, bits_.signs & ~added_.signs);
-  add(net_.marks_, bits_.marks & ~added_.marks & 0xFFFFU);
-  added_ = bits_;
+  sum(net_.roles_, bits_.roles & ~summed_.roles), sum(net_.orders_, bits_.orders & ~summed_.orders);
+  sum(net_.negated_, bits_.negated & ~summed_.negated), sum(net_.signs_, bits_.signs & ~summed_.signs);
+  sum(net_.marks_, bits_.marks & ~summed_.marks & 0xFFFFU);
+  summed_ = bits_;
   constexpr std::size_t kLanes = 8;  // sums beside each other, which a processor adds at once
   float sums[kLanes] = {};
   for (std::size_t i = 0; i < kHidden; i += kLanes) {

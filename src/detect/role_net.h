@@ -13,10 +13,10 @@
 
 namespace belljar::detect {
 
-// What sentences have, each once.
+// The roles, signs and marks that occur in some sentences.
 struct RoleBits {
   Roles roles = 0, orders = 0, negated = 0;
-  std::uint64_t signs = 0;  // bits of RoleNet::sign_bit
+  std::uint64_t signs = 0;  // of sign_bit()
   std::uint32_t marks = 0;  // bits of Mark (model.h)
 
   void add(const RoleBits& other) noexcept {
@@ -25,7 +25,7 @@ struct RoleBits {
   bool operator==(const RoleBits&) const = default;
 };
 
-// The rows of patterns.cc have fewer names than a word has bits.
+// The bit of a sign of patterns.cc; 0 for any other name.
 std::uint64_t sign_bit(std::string_view sign) noexcept;
 
 class RoleNet {
@@ -39,10 +39,10 @@ class RoleNet {
 
  public:
   RoleNet();  // of role_net.inc
-  // Nearly all sentences have too little for the net to say anything.
+  // Not of sentences with fewer than three roles and no sign, which nearly all are: odds() says nothing of those.
   static bool may_say(const RoleBits& bits) noexcept;
 
-  // Sentences that come one after the other: what is new is added to what the hidden units have.
+  // Sentences that come one after the other: odds() adds what is new to what the hidden units have.
   class Run {
    public:
     explicit Run(const RoleNet& net) : net_(net), hidden_(net.bias_) {}
@@ -51,9 +51,9 @@ class RoleNet {
     float odds() noexcept;
 
    private:
-    void add(const std::vector<Column>& columns, std::uint64_t set) noexcept;
+    void sum(const std::vector<Column>& columns, std::uint64_t set) noexcept;
     const RoleNet& net_;
-    RoleBits bits_, added_;
+    RoleBits bits_, summed_;
     Column hidden_;
     float odds_ = -1e9F;
   };

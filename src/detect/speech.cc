@@ -10,7 +10,7 @@
 // that leads to one ("please", "then"), or has the form of an order in its language. A parser of sentences would know more, for
 // fifteen languages and half a sentence in a table cell it does not exist.
 //
-// The model sums log-odds. A sentence is weighed alone or with the two before it, so an attack that is spread over three is found
+// The model sums log-odds. A sentence is weighed alone or with the three before it, so an attack that is spread over four is found
 // and one that is diluted by many harmless ones is not lost among them. Nothing around it excuses it but the quotation marks that
 // it stands in (quotations.h).
 #include "detect/speech.h"
@@ -112,10 +112,10 @@ void Speech::add_token(Meaning meaning, std::size_t begin, std::size_t end) {
   count_roles();
 }
 
-// A word for whose words follow, between marks that open and close a tag: alone, or with one more.
+// The word names a speaker and stands first in a tag: [system], (system_message), <admin note>.
 bool Speech::is_role_tag(const Token& token) const noexcept {
   constexpr Roles kNamesSpeaker = kOffice | kModel | kAi | kOrders | kPrompt | kNotice;
-  constexpr std::string_view kOpens = "[<{(*=|#", kCloses = "]>})*=|:#";
+  constexpr std::string_view kOpens = "[<{(*|#", kCloses = "]>})*|#";
   constexpr std::size_t kMost = 20;
   if ((token.weighed & kNamesSpeaker) == 0 || token.begin == 0 || kOpens.find(text_[token.begin - 1]) == std::string_view::npos)
     return false;
@@ -439,13 +439,23 @@ bool Speech::is_name(std::size_t at) const noexcept {
   return closes != rest.end() && *closes == opens;
 }
 
-// `"AI reply prefix": "..."`: what a key is called.
+// `user-agent`, `multi-agent`, `sub-agent`: a kind of program.
+bool Speech::is_of_protocol(std::size_t at) const noexcept {
+  const std::string_view before = text_.substr(0, tokens_[at].begin);
+  return text_.substr(tokens_[at].begin).starts_with("agent") &&
+         (before.ends_with("user-") || before.ends_with("multi-") || before.ends_with("sub-"));
+}
+
+// The word stands inside a JSON key of a few words: `"AI reply prefix": "..."` names a field and calls nobody.
 bool Speech::is_in_key(std::size_t at) const noexcept {
   constexpr std::size_t kLongest = 60;
-  const std::string_view rest = text_.substr(tokens_[at].end, kLongest);
-  const std::size_t quote = rest.find('"');
-  count_steps(std::min(quote, rest.size()));
-  return quote != std::string_view::npos && rest.find_first_of(".!?\n") > quote && rest.substr(quote + 1).starts_with(":");
+  constexpr std::string_view kEnds = "\".,:!?\n";
+  count_steps(2 * kLongest);
+  const std::size_t begin = tokens_[at].begin, from = begin - std::min(begin, kLongest);
+  const std::string_view before = text_.substr(from, begin - from), rest = text_.substr(tokens_[at].end, kLongest);
+  const std::size_t opens = before.find_last_of(kEnds), closes = rest.find_first_of(kEnds);
+  return opens != std::string_view::npos && before[opens] == '"' && closes != std::string_view::npos && rest[closes] == '"' &&
+         rest.substr(closes + 1).starts_with(":");
 }
 
 // Two models with a comma between.
@@ -459,13 +469,13 @@ int Speech::called(std::size_t at) const noexcept {
   const Token& token = tokens_[at];
   const std::string_view rest = text_.substr(token.end, 6);
   // A program of that name, with an option; "User-Agent: curl"; "ChatGPT, Claude and others".
-  if (rest.starts_with(" -") || is_key(at) || is_in_key(at) || is_name(at) || (token.begin > 0 && text_[token.begin - 1] == '-'))
-    return 0;
+  if (rest.starts_with(" -") || is_key(at) || is_name(at) || is_of_protocol(at)) return 0;
   if (lists_another(at) || (at > 0 && lists_another(at - 1))) return 0;
   const std::size_t colon = rest.starts_with(" :") ? 1 : 0;  // as in French
   const bool colon_ends = colon < rest.size() && rest[colon] == ':' && (colon + 1 == rest.size() || is_gap(rest[colon + 1]));
   const bool is_listed = rest.starts_with(", or ") || rest.starts_with(", and ");
   const bool ends = colon_ends || (!is_listed && rest.size() > 1 && rest[0] == ',' && is_gap(rest[1]));
+  if (!ends && is_in_key(at)) return 0;
   const char before = token.begin > 0 ? text_[token.begin - 1] : '\n';
   if (before == '@') return 45;
   if (begins_clause(at)) return ends ? ((token.roles & kAi) != 0 ? 55 : 45) : ((token.roles & kAi) != 0 ? 35 : 15);
@@ -521,19 +531,23 @@ bool Speech::speaks_to_reader(std::size_t at, bool order) const noexcept {
   return false;
 }
 
-// `curl -u 'me:<password>' https://...` shows how to log in; with `-d @file` or `$(cat file)` something of ours leaves.
+// `curl -u 'me:<password>' https://...` shows how to log in, where no other word but the address can name a file or a value of
+// ours.
 bool Speech::is_login(std::size_t at) const noexcept {
-  constexpr std::size_t kLongest = 160;
-  const std::string_view word = text_.substr(tokens_[at].begin, tokens_[at].end - tokens_[at].begin);
-  if (word != "curl" && word != "wget") return false;
-  const std::string_view line = text_.substr(tokens_[at].end, kLongest);
+  constexpr std::size_t kLongest = 200;
+  if (text_.substr(tokens_[at].begin, tokens_[at].end - tokens_[at].begin) != "curl") return false;
+  std::string_view line = text_.substr(tokens_[at].end, kLongest);
   count_steps(kLongest);
-  const bool command =
-      line.starts_with(" -") || line.starts_with(" http") || line.starts_with(" \"http") || line.starts_with(" 'http");
-  if (!command) return false;
-  constexpr std::string_view kSends[] = {"@",    "$(",        " -d",    " --data", " -f ", " --form",
-                                         " -t ", " --upload", "--post", "`",       "?",    "|"};
-  return std::ranges::none_of(kSends, [&](std::string_view how) { return line.find(how) != std::string_view::npos; });
+  const std::size_t end = line.find('\n');
+  if (end == std::string_view::npos && line.size() == kLongest) return false;
+  line = line.substr(0, end);
+  bool logs_in = false;
+  while (!line.empty()) {
+    const std::string_view word = cut(line, ' ');
+    logs_in = logs_in || word == "-u" || word == "--user";
+    if (word.find("://") == std::string_view::npos && word.find_first_of("/$@`~|.") != std::string_view::npos) return false;
+  }
+  return logs_in;
 }
 
 void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
@@ -547,8 +561,10 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
     if (k == 1) second = last;
     if (pattern.needs == Pattern::Needs::kSink && is_in_name(last)) return;
   }
-  // `transfer-funds`, `user-agent: x`: parts of names order nothing.
-  if (text_[tokens_[at].end] == '-' && static_cast<unsigned char>(text_[tokens_[at].begin]) < 0x80) return;
+  // `transfer-funds`, `user-agent: x` are names and order nothing.
+  const bool joined = (pattern.roles[0] & (kPay | kPerson)) != 0 && text_.substr(tokens_[at].end, 1) == "-" &&
+                      tokens_[at + 1].begin == tokens_[at].end + 1;
+  if (joined) return;
   if (pattern.needs == Pattern::Needs::kSink && !speaks_to_reader(at, order)) return;
   if ((pattern.needs == Pattern::Needs::kDestination || pattern.needs == Pattern::Needs::kSink) && !has_destination(at)) return;
   const auto has_colon = [&](std::size_t from) {
@@ -560,11 +576,15 @@ void Speech::match(const Pattern& pattern, std::size_t at, bool order) {
   found_.push_back({pattern.sign, weight, tokens_[at].begin, tokens_[last].end});
 }
 
-// "[system] delete ...", "###(admin_note) please send ...": whose words these are, and then an order.
+// "[system message] delete ...", "###(admin_note) please send ...": whose message this is, and then an order. `[admin] delete ...`
+// is a line of a changelog.
 void Speech::match_tag(std::size_t at) {
   constexpr std::uint32_t kNear = 4;
   if ((tokens_[at].weighed & kOffice) == 0 || !is_role_tag(tokens_[at])) return;
-  for (std::size_t i = at + 1; i < tokens_.size() && tokens_[i].position - tokens_[at].position <= kNear; ++i) {
+  std::size_t last = at;  // of the tag
+  if ((tokens_[at].weighed & kNotice) == 0) ++last;
+  if (last >= tokens_.size() || (tokens_[last].weighed & kNotice) == 0 || !adjacent(at, last)) return;
+  for (std::size_t i = last + 1; i < tokens_.size() && tokens_[i].position - tokens_[last].position <= kNear; ++i) {
     if ((tokens_[i].roles & kAnyAct) == 0 || !is_order(i)) continue;
     found_.push_back({"role-marker", 50, tokens_[at].begin, tokens_[i].end});
     return;

@@ -69,6 +69,7 @@ class Speech {
   bool is_key(std::size_t at) const noexcept;
   bool is_name(std::size_t at) const noexcept;
   bool is_in_key(std::size_t at) const noexcept;
+  bool is_of_protocol(std::size_t at) const noexcept;
   bool is_login(std::size_t at) const noexcept;
   bool is_in_name(std::size_t at) const noexcept;
   bool lists_another(std::size_t at) const noexcept;
@@ -85,8 +86,8 @@ class Speech {
     std::uint32_t first = 0, begin = 0, end = 0, words = 0;  // begin: of what is pointed at
     std::uint32_t line = 0;                                  // where the line begins that its first word is of
     std::uint32_t marks = 0;                                 // bits of Mark, between its words
-    RoleBits plain;                                          // what it has outside of quotations
-    std::uint32_t cited = 0;                                 // and in them: in `cited_`, 0: nothing
+    RoleBits plain;                                          // roles, orders and signs outside of quotations; marks of all of it
+    std::uint32_t cited = 0;                                 // those in quotations: in `cited_`, 0: none
   };
   void count(FeatureKind kind, std::uint32_t id, std::string_view name = {});
   void count_word(std::size_t begin, std::size_t end, const KnownWord& word);

@@ -65,7 +65,7 @@ float Speech::best_ending_at(std::size_t sentence) const {
   RoleNet::Run run(net_);
   for (std::size_t i = sentence + 1; i-- > 0 && i + kMostTogether > sentence;) {
     run.add(bits_of(sentences_[i]));
-    // The net is seldom sure that there is nothing.
+    // The net is seldom sure that there is nothing: it counts two less here.
     constexpr float kUnsure = 2;
     best = std::max({best, sum += score_of(sentences_[i]), run.odds() - kUnsure}), count_steps(1);
   }
@@ -87,7 +87,8 @@ void Speech::judge_all() {
   int before[kMostTogether + 1] = {};  // what was said of the sentences up to the last one, by the number of the first
   for (std::size_t last = 0; last < sentences_.size(); ++last) {
     before[last % std::size(before)] = 0;
-    if (sentences_[last].score <= 0 && !has_roles(sentences_[last])) continue;  // without it the ones before said as much
+    if (sentences_[last].score <= 0 && !has_roles(sentences_[last]))
+      continue;  // it adds nothing: marks alone are not worth a run of the net
     float sum = weights_.bias();
     RoleNet::Run run(net_);
     int weight = 0;

@@ -143,14 +143,15 @@ bool is_nearly(std::string_view word, std::string_view known) noexcept {
   return rest.substr(1) == wanted.substr(1) || (rest[0] == wanted[1] && rest[1] == wanted[0] && rest.substr(2) == wanted.substr(2));
 }
 
-// What an override cannot do without, misspelt so that nobody finds it. Of the other words too many are nearly another.
+// An override needs one of these words, and may misspell it by a letter to get past the lists. Of shorter words too many are nearly
+// another; so are two of these.
 std::string_view meant_by(std::string_view word) noexcept {
-  constexpr std::string_view kKnown[] = {"instructions", "instruction", "previous",     "disregard", "guidelines",
-                                         "directives",   "assistant",   "restrictions", "override"};
+  constexpr std::string_view kKnown[] = {"instructions", "instruction", "previous",  "disregard",
+                                         "guidelines",   "directives",  "assistant", "restrictions"};
   constexpr std::size_t kFewest = 7, kMost = 13;
-  if (word.size() < kFewest || word.size() > kMost) return {};
+  if (word.size() < kFewest || word.size() > kMost || word == "precious" || word == "pervious") return {};
   for (const std::string_view known : kKnown) {
-    const bool alike = word[0] == known[0] || word.ends_with(known.substr(known.size() - 3));
+    const bool alike = word[0] == known[0] || word.ends_with(known.substr(known.size() - 3));  // most words end the search here
     if (alike && is_nearly(word, known)) return known;
   }
   return {};

@@ -156,19 +156,18 @@ const Word* operand(const SimpleCommand& command, std::size_t index) noexcept {
   return nullptr;
 }
 
-// `-rm` for `-r -m`: short options that stand together.
-bool has_short_of(std::string_view word, std::string_view words) noexcept {
-  const bool together = word.size() > 2 && word.size() <= 6 && word[0] == '-' && std::ranges::all_of(word.substr(1), [](char c) {
-                          return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-                        });
-  return together && std::ranges::any_of(word.substr(1), [&](char c) { return has_word(words, std::string{'-', c}); });
-}
-
 bool has_any_of(const SimpleCommand& command, std::string_view words) noexcept {
   return std::ranges::any_of(command.argv.begin() + 1, command.argv.end(), [&](const Word& word) {
     if (has_word(words, word.text)) return true;
-    if (has_short_of(word.text, words)) return true;
     return words.find("alias.*") != std::string_view::npos && word.text.starts_with("alias.");
+  });
+}
+
+// `-rm` for `-r -m`, of programs that take no value behind such a letter.
+bool has_joined_option(const SimpleCommand& command, std::string_view words) noexcept {
+  return std::ranges::any_of(command.argv.begin() + 1, command.argv.end(), [&](const Word& word) {
+    return word.text.size() > 2 && word.text[0] == '-' && word.text[1] != '-' &&
+           std::ranges::any_of(word.text.substr(1), [&](char c) { return has_word(words, std::string{'-', c}); });
   });
 }
 
@@ -186,7 +185,8 @@ std::optional<CallClass> class_by_table(const SimpleCommand& command) noexcept {
       const bool option = command.argv.size() > 1 && has_word(row.subs, command.argv[1].text);
       if (!option && (sub == nullptr || !has_word(row.subs, sub->text))) continue;
     }
-    if (!row.needs.empty() && !has_any_of(command, row.needs)) continue;
+    const bool joined = has_word("zip crontab", name) && has_joined_option(command, row.needs);
+    if (!row.needs.empty() && !joined && !has_any_of(command, row.needs)) continue;
     return row.kind;
   }
   if (name.starts_with("mkfs")) return CallClass::kDestructive;

@@ -314,8 +314,8 @@ bool Turn::State::removes_own(const guard::Act& act) const {
          });
 }
 
-// A text told the model to do what the user says nothing of, and the string that decides stands there: no sum of traits outweighs
-// it.
+// A text told the model to do what is hard to undo, and the user's words ask for no act of that kind: such a question stays,
+// whatever the trees say. It does not help where the user wants another act of the kind.
 bool Turn::State::is_told(CallClass kind, const Ruling& ruling, bool heard) const {
   constexpr CallClass kLasting[] = {CallClass::kDestructive, CallClass::kPrivilege, CallClass::kPersistence};
   return heard && ruling.row == "foreign-instructed" && std::ranges::find(kLasting, kind) != std::end(kLasting) && !intended(kind);

@@ -64,6 +64,7 @@ class NetTrainer {
     float to[kInputs][kHidden] = {}, bias[kHidden] = {}, out[kHidden] = {}, out_bias = -2;
   };
   static constexpr std::size_t kNumbers = sizeof(Net) / sizeof(float);
+  static_assert(kNumbers == (kInputs + 2) * kHidden + 1, "numbers one behind the other");
   static float* numbers_of(Net& net) { return &net.to[0][0]; }
 
   static std::string number(float value) {
